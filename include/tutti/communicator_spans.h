@@ -1,0 +1,90 @@
+#pragma once
+
+// The std::span overloads of Communicator: sizes are checked against each other, then the untyped calls are made.
+// Included by communicator.h.
+
+#include <string>
+
+#include "tutti/communicator.h"
+
+namespace tutti {
+namespace detail {
+
+inline void require_size(std::size_t actual, std::size_t expected, const char* what) {
+  if (actual == expected) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              std::string(what) + " has " + std::to_string(actual) + " elements, expected " + std::to_string(expected));
+}
+
+inline std::size_t block_size(std::size_t elements, int ranks, const char* what) {
+  if (elements % static_cast<std::size_t>(ranks) == 0) return elements / static_cast<std::size_t>(ranks);
+  throw Error(ErrorCode::kInvalidArgument, std::string(what) + " has " + std::to_string(elements) +
+                                               " elements, which is no multiple of " + std::to_string(ranks) +
+                                               " ranks");
+}
+
+}  // namespace detail
+
+template <class T>
+void Communicator::all_reduce(std::span<const T> input, std::span<T> output, ReduceOp op, Stream stream) {
+  detail::require_size(output.size(), input.size(), "all_reduce: output");
+  all_reduce(input.data(), output.data(), input.size(), data_type_of<T>, op, stream);
+}
+
+template <class T>
+void Communicator::all_gather(std::span<const T> input, std::span<T> output, Stream stream) {
+  detail::require_size(output.size(), input.size() * static_cast<std::size_t>(ranks()), "all_gather: output");
+  all_gather(input.data(), output.data(), input.size(), data_type_of<T>, stream);
+}
+
+template <class T>
+void Communicator::reduce_scatter(std::span<const T> input, std::span<T> output, ReduceOp op, Stream stream) {
+  detail::require_size(input.size(), output.size() * static_cast<std::size_t>(ranks()), "reduce_scatter: input");
+  reduce_scatter(input.data(), output.data(), output.size(), data_type_of<T>, op, stream);
+}
+
+template <class T>
+void Communicator::broadcast(std::span<T> data, int root, Stream stream) {
+  broadcast(data.data(), data.data(), data.size(), data_type_of<T>, root, stream);
+}
+
+template <class T>
+void Communicator::reduce(std::span<const T> input, std::span<T> output, ReduceOp op, int root, Stream stream) {
+  if (rank() == root) detail::require_size(output.size(), input.size(), "reduce: output");
+  reduce(input.data(), output.data(), input.size(), data_type_of<T>, op, root, stream);
+}
+
+template <class T>
+void Communicator::gather(std::span<const T> input, std::span<T> output, int root, Stream stream) {
+  if (rank() == root) {
+    detail::require_size(output.size(), input.size() * static_cast<std::size_t>(ranks()), "gather: output");
+  }
+  gather(input.data(), output.data(), input.size(), data_type_of<T>, root, stream);
+}
+
+template <class T>
+void Communicator::scatter(std::span<const T> input, std::span<T> output, int root, Stream stream) {
+  if (rank() == root) {
+    detail::require_size(input.size(), output.size() * static_cast<std::size_t>(ranks()), "scatter: input");
+  }
+  scatter(input.data(), output.data(), output.size(), data_type_of<T>, root, stream);
+}
+
+template <class T>
+void Communicator::all_to_all(std::span<const T> input, std::span<T> output, Stream stream) {
+  detail::require_size(output.size(), input.size(), "all_to_all: output");
+  all_to_all(input.data(), output.data(), detail::block_size(input.size(), ranks(), "all_to_all: input"),
+             data_type_of<T>, stream);
+}
+
+template <class T>
+void Communicator::send(std::span<const T> input, int to, int tag, Stream stream) {
+  send(input.data(), input.size(), data_type_of<T>, to, tag, stream);
+}
+
+template <class T>
+int Communicator::recv(std::span<T> output, int from, int tag, Stream stream) {
+  return recv(output.data(), output.size(), data_type_of<T>, from, tag, stream);
+}
+
+}  // namespace tutti

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "tutti/export.h"
+
+namespace tutti {
+
+enum class ErrorCode {
+  kInvalidArgument,  // this rank passed something wrong: nothing was sent, the communicator stays usable
+  kInvalidSetting,   // an environment variable or Options::config value
+  kMismatch,         // ranks disagree on the call, or on a setting that must agree
+  kUnauthorized,     // the other side does not know the job's secret
+  kTimeout,          // a deadline passed; the message says who was missing
+  kRemote,           // another rank died, left, failed or aborted; peer() names it
+  kSystem,           // the operating system refused something; the message has errno's text
+  kUnsupported,      // a legal request that this build or machine cannot serve
+};
+
+// "invalid argument", "mismatch" …
+TUTTI_API const char* name(ErrorCode code);
+
+// What every public call throws. The message says what was wrong, where, and what to do about it.
+class TUTTI_API Error : public std::runtime_error {
+ public:
+  static constexpr int kNoPeer = -1;
+
+  Error(ErrorCode code, const std::string& message, int peer = kNoPeer)
+      : std::runtime_error(message), code_(code), peer_(peer) {}
+
+  ErrorCode code() const { return code_; }
+  // The rank that caused it, or kNoPeer.
+  int peer() const { return peer_; }
+
+ private:
+  ErrorCode code_;
+  int peer_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,4 @@
+#pragma once
+
+// Marks what the shared library exports; everything else has hidden visibility.
+#define TUTTI_API __attribute__((visibility("default")))

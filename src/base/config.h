@@ -1,0 +1,86 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tutti {
+
+// Every setting of the library: a row of the table in config.cc gives its TUTTI_ name, the NCCL_ alias if there is
+// one, its type, default, allowed values and one sentence of meaning. Add a setting: one enumerator here, one row
+// there.
+enum class Setting {
+  kDebug,                 // TUTTI_DEBUG            log level: error, warn, info, debug
+  kRank,                  // TUTTI_RANK
+  kRanks,                 // TUTTI_NRANKS
+  kCommId,                // TUTTI_COMM_ID          unique id as text, or host:port of the root
+  kPort,                  // TUTTI_PORT
+  kSecret,                // TUTTI_SECRET
+  kSecretFile,            // TUTTI_SECRET_FILE
+  kAllowUnauthenticated,  // TUTTI_ALLOW_UNAUTHENTICATED
+  kSocketIfname,          // TUTTI_SOCKET_IFNAME    NCCL_SOCKET_IFNAME
+  kSocketFamily,          // TUTTI_SOCKET_FAMILY    NCCL_SOCKET_FAMILY
+  kHostId,                // TUTTI_HOSTID           NCCL_HOSTID
+  kShmDisable,            // TUTTI_SHM_DISABLE      NCCL_SHM_DISABLE
+  kShmDir,                // TUTTI_SHM_DIR
+  kMeetTimeout,           // TUTTI_MEET_TIMEOUT     seconds until all ranks must have met
+  kSilence,               // TUTTI_SILENCE          seconds without a heartbeat until a host counts as gone
+  kAlgorithm,             // TUTTI_ALGO             name, or collective:name;collective:name
+  kChunkBytes,            // TUTTI_CHUNK_BYTES      largest chunk; 0: chosen
+  kChannels,              // TUTTI_CHANNELS         0: chosen
+  kRingBytes,             // TUTTI_RING_BYTES       slot ring of a rank and channel; 0: twice the L2 cache
+};
+
+// The settings of one communicator: the environment's values, overridden by Options::config. Immutable.
+class Config {
+ public:
+  // Reads the environment. Throws Error(kInvalidSetting) naming the variable, its value and what is allowed.
+  static Config from_environment();
+  // A copy with named values on top ("TUTTI_SILENCE" → "5"); unknown names and bad values throw in the same way.
+  Config with(const std::map<std::string, std::string>& overrides) const;
+
+  const std::string& text(Setting setting) const;
+  std::int64_t integer(Setting setting) const;
+  bool flag(Setting setting) const;
+  std::chrono::milliseconds duration(Setting setting) const;
+  // Whether it was given at all, by whichever name.
+  bool given(Setting setting) const;
+  // The name under which it was given, else its TUTTI_ name: for messages.
+  std::string given_name(Setting setting) const;
+
+  // Name, value, where it came from and meaning of every setting, one line each. Secrets are not shown.
+  std::string describe() const;
+  // Hash over the settings that must be equal on all ranks.
+  std::uint64_t agreement_hash() const;
+  // "NAME=value" of those settings, for the message when they are not.
+  std::string agreement_text() const;
+
+ private:
+  struct Value {
+    std::string text;
+    std::string origin;  // the name it was given under, "" when it is the default
+  };
+  std::vector<Value> values_;
+};
+
+// The C++ names of nothing else may parse lists like "^docker,=eth0": blanks and empty items are ignored, ^ excludes,
+// = means exact, otherwise a prefix (NCCL's syntax). An empty list matches everything.
+class NameFilter {
+ public:
+  explicit NameFilter(std::string_view list);
+  bool matches(std::string_view name) const;
+  // Position of the first item that matches, for preference order; items() when none does.
+  std::size_t position(std::string_view name) const;
+  std::size_t items() const { return names_.size(); }
+
+ private:
+  std::vector<std::string> names_;
+  bool exclude_ = false;
+  bool exact_ = false;
+};
+
+}  // namespace tutti

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/sync.h"
+#include "tutti/error.h"
+
+namespace tutti {
+
+// Whether a communicator still works, and what each rank announced when it left. One per communicator and rank;
+// shared by its calls, its transports and the control thread. Any thread may call anything.
+//
+// A communicator fails once and stays failed: the first reason is kept.
+class Health {
+ public:
+  static constexpr std::uint64_t kStillHere = ~std::uint64_t{0};
+
+  explicit Health(int ranks) : left_after_(std::make_unique<Word[]>(static_cast<std::size_t>(ranks))) {
+    for (int r = 0; r < ranks; ++r) note(left_after_[static_cast<std::size_t>(r)], kStillHere);
+  }
+
+  // One relaxed load: every wait looks at it.
+  bool failed() const { return peek(failed_) != 0; }
+
+  // Returns whether this reason was the first.
+  bool fail(ErrorCode code, std::string message, int peer = Error::kNoPeer) {
+    const std::lock_guard lock(mutex_);
+    if (reason_) return false;
+    reason_.emplace(code, std::move(message), peer);
+    publish(failed_, 1);  // observed by failed() and then reason()
+    return true;
+  }
+
+  // REQUIRES: failed().
+  Error reason() const {
+    const std::lock_guard lock(mutex_);
+    return *reason_;
+  }
+
+  // A rank said goodbye: it took part in every call up to this sequence number and in none after it.
+  void leave(int rank, std::uint64_t last_call) { publish(left_after_[static_cast<std::size_t>(rank)], last_call); }
+  std::uint64_t left_after(int rank) const { return observe(left_after_[static_cast<std::size_t>(rank)]); }
+
+ private:
+  Word failed_{0};
+  mutable std::mutex mutex_;
+  std::optional<Error> reason_;
+  std::unique_ptr<Word[]> left_after_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+// The only spellings of atomics in the library. Every use names its partner in a comment: what one side publishes,
+// the other observes. There is no stand-alone fence but the store fence, so the thread sanitizer sees everything
+// except streaming stores.
+namespace tutti {
+
+// A word that one side publishes and others observe, possibly from another process.
+using Word = std::atomic<std::uint64_t>;
+static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
+
+// Makes everything written before visible to whoever observes the new value.
+inline void publish(Word& word, std::uint64_t value) { word.store(value, std::memory_order_release); }
+
+// Reads the word; what its publisher wrote before is visible when the value is the one it published.
+inline std::uint64_t observe(const Word& word) { return word.load(std::memory_order_acquire); }
+
+// Reads a word that only this side writes, or a value that carries no data with it.
+inline std::uint64_t peek(const Word& word) { return word.load(std::memory_order_relaxed); }
+
+// Writes a word that carries no data with it: whoever reads it acts on the value alone.
+inline void note(Word& word, std::uint64_t value) { word.store(value, std::memory_order_relaxed); }
+
+// Takes the next of a series of numbers; no two callers get the same.
+inline std::uint64_t take_number(Word& word) { return word.fetch_add(1, std::memory_order_acq_rel); }
+
+// Orders earlier streaming stores before a later publish(): a release store alone does not.
+inline void store_fence() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+// Tells the core that this is a spin.
+inline void relax_cpu() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+}  // namespace tutti

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/handles.h"
+#include "base/health.h"
+#include "bootstrap/membership.h"
+
+namespace tutti {
+
+// What a rank can say about one of its calls; fixed size, so that it can be kept without allocating and sent as bytes.
+struct CallDescription {
+  std::uint64_t sequence = 0;
+  std::uint64_t signature = 0;
+  char text[112] = {};  // "all_reduce f32×1000 sum", always terminated
+};
+
+// Answers what this rank did in call number `sequence`; false when it has not issued it or no longer knows.
+// Called on the control thread.
+using DescribeCall = std::function<bool(std::uint64_t sequence, CallDescription& out)>;
+
+// The ranks of a communicator, met and connected by a tree of sockets that stays open: it tells the living from the
+// dead and carries the exchanges of set-up. Made by meet(); one per communicator and rank; all sockets are served by
+// the process's control thread.
+class ControlPlane {
+ public:
+  using DataHandler = std::function<void(int peer, UniqueFd socket)>;
+
+  // Meets the other ranks at the root. Blocks until all are here. Throws Error: kTimeout with the missing ranks,
+  // kUnauthorized, kMismatch (two ranks with one number, another rank count, version or agreed settings),
+  // kRemote when a rank left while others waited. While it waits, one line a few seconds says who is missing.
+  static std::unique_ptr<ControlPlane> meet(const Membership& membership, const Config& config, Health& health);
+
+  virtual ~ControlPlane() = default;
+
+  // Every rank contributes bytes (at most 64 KiB); all get everybody's, by rank. Collective: all ranks call it in the
+  // same order. O(log n) messages a rank. Blocks; throws Error(kTimeout) or the reason why the communicator failed.
+  virtual std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine, Deadline deadline) = 0;
+
+  // Host name and process id of every rank, for messages: "rank 3 (node1 pid 77)".
+  virtual std::string describe(int rank) const = 0;
+
+  // Fails this communicator on every rank, with this reason. Never waits.
+  virtual void poison(ErrorCode code, const std::string& reason, int peer) = 0;
+
+  // Compares call `sequence` with every rank that has issued it. A rank that finds another signature poisons the
+  // communicator with both descriptions. Never waits; asking again for the same call does nothing.
+  virtual void compare_call(const CallDescription& mine) = 0;
+  virtual void set_describe_call(DescribeCall describe) = 0;
+
+  // Data connections: both ends are authenticated before the handler sees the socket (non-blocking, TCP_NODELAY).
+  // The handler runs on the control thread. connect_data never waits; it fails the communicator when it cannot connect.
+  virtual void set_data_handler(DataHandler handler) = 0;
+  virtual void connect_data(int peer) = 0;
+
+  // A key of this communicator for the purpose named (32 bytes), the same on all its ranks.
+  virtual std::vector<std::byte> derive_key(std::string_view purpose) const = 0;
+
+  // Says goodbye: this rank took part in every call up to `last_call`. Waits, for a bounded time, until its neighbours
+  // have read it; then everything is closed. Further calls are illegal.
+  virtual void leave(std::uint64_t last_call) = 0;
+};
+
+}  // namespace tutti

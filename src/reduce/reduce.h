@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+
+#include "tutti/types.h"
+
+namespace tutti {
+
+// One pass of a reduction: dst[i] = output_map(op over sources s of input_map_s(sources[s][i])), i < elements.
+//
+// The sources are combined by the reproducible tree: with p the largest power of two <= n and r = n - p, sources
+// (0,1), (2,3) … (2r-2, 2r-1) are combined first; the p results, in order, are combined in a perfect binary tree,
+// lower operand on the left. f16, bf16 and fp8 are computed in f32; they are rounded to their type at every node when
+// `round_every_node` is set (Options::reproducible), else once, when stored.
+//
+// Any thread; never blocks, never allocates. Sources may be misaligned, but are multiples of the element size apart
+// from an element-aligned address. dst and dst2 may equal a source exactly; any other overlap is undefined.
+struct Reduction {
+  DataType type;
+  ReduceOp op;
+  int ranks;          // divisor of avg, used when `last`
+  bool last = false;  // apply the output map
+  bool round_every_node = false;
+};
+
+inline constexpr int kMaxSources = 1024;
+
+// mapped_source: index of the source to which the input map (the pre_mul_sum scalar) applies, or -1.
+// dst2: a second destination that receives the same bits, or null.
+void reduce(const Reduction& reduction, const void* const* sources, int source_count, int mapped_source, void* dst,
+            void* dst2, std::size_t elements);
+
+// dst = output_map(input_map(source)) with the maps that are asked for; a plain copy when neither changes anything.
+void map_elements(const Reduction& reduction, bool first, const void* source, void* dst, std::size_t elements);
+
+// Whether `first` or `last` changes values for this op and type: avg and pre_mul_sum with a factor other than one.
+bool first_changes(ReduceOp op);
+bool last_changes(ReduceOp op, int ranks);
+
+}  // namespace tutti

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "schedule/layout.h"
+#include "schedule/step.h"
+
+namespace tutti {
+
+enum class Collective : std::uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kBroadcast,
+  kReduce,
+  kGather,
+  kScatter,
+  kAllToAll,
+  kBarrier,
+};
+inline constexpr int kCollectives = 9;
+const char* name(Collective collective);  // "all_reduce" …
+constexpr bool is_rooted(Collective c) {
+  return c == Collective::kBroadcast || c == Collective::kReduce || c == Collective::kGather ||
+         c == Collective::kScatter;
+}
+constexpr bool reduces(Collective c) {
+  return c == Collective::kAllReduce || c == Collective::kReduceScatter || c == Collective::kReduce;
+}
+
+// How the data of a call is cut into chunks.
+//
+// A buffer holds blocks of `count` elements (count as the caller passes it): one block in all_reduce, broadcast and
+// reduce; one block in the input and `ranks` blocks in the output of all_gather and gather; the reverse in
+// reduce_scatter and scatter; `ranks` blocks on both sides of all_to_all. Every block has `chunks` chunks; chunk c of
+// a space is chunk c % chunks of block c / chunks. A Step's `shape` counts in the same way and only its remainder
+// matters, because all blocks have one size.
+struct Chunking {
+  int chunks = 1;          // per block
+  int scratch_chunks = 0;  // per channel
+  int slot_chunks = 1;     // chunks of its slot ring that a rank may need at once; the verifier allows no more
+};
+
+// What an algorithm moves and waits for on the slowest rank, in the terms of the cost model (cost_model.h):
+// time = steps·overhead + Σ over link classes (hops·latency + bytes/bandwidth) + reduced_bytes/reduction rate.
+struct Cost {
+  struct Link {
+    double hops = 0;   // sequential message latencies
+    double bytes = 0;  // bytes through the busiest end of that link class
+  };
+  Link local;                // between ranks of one host
+  Link remote;               // between hosts
+  double steps = 0;          // steps executed by the busiest rank, per round
+  double copied_bytes = 0;   // bytes copied between user buffers and slots or scratch on the busiest rank
+  double reduced_bytes = 0;  // operand bytes read by reductions on the busiest rank
+};
+
+// One way to perform one collective: a pure function from (layout, root, index) to steps, random access, so that a
+// list can be stored, streamed or run on a device, and any of it can be resumed from its index alone.
+struct Algorithm {
+  std::string_view name;  // "ring", "two_shot" …
+  Collective collective;
+  // All elements are combined by the reproducible tree (docs/design.md), however the call is cut.
+  bool reproducible = false;
+  bool (*applies)(const Layout&) = nullptr;
+  Chunking (*chunking)(const Layout&) = nullptr;
+  int (*steps)(const Layout&, int root) = nullptr;
+  Step (*step)(const Layout&, int root, int index) = nullptr;
+  // bytes: of one block times the blocks of the larger side, i.e. the size by which the perf binaries report.
+  Cost (*cost)(const Layout&, double bytes) = nullptr;
+};
+
+}  // namespace tutti

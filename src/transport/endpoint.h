@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/line.h"
+
+namespace tutti {
+
+class Transport;
+class PeerSegments;
+
+// Connections between two ranks are numbered alike on both: the channels of the collectives first, then the three of
+// point-to-point.
+inline constexpr int kMaxChannels = 4;
+inline constexpr int kMaxWindow = 8;
+
+// One rank's end of the two connections, one each way, that it shares with a peer on one channel.
+//
+// Whoever executes calls owns it and works on memory only: lines it publishes, lines it observes. When the peer maps
+// the same memory (transport == nullptr) that is all there is. Otherwise the transport watches the outgoing lines,
+// carries them and their slots over, and publishes what arrives in the incoming lines of this process; it learns of
+// news through Transport::published and Transport::consumed.
+//
+// Messages of a connection are numbered from 1 and never reset. At most `window` are unacknowledged.
+struct Endpoint {
+  // What must be remembered of a message until it is acknowledged.
+  struct Sent {
+    std::uint64_t call = 0;                     // sequence number of the call it belongs to
+    std::array<std::uint64_t, 2> ring_heads{};  // heads of the rank's slot rings before it took its slot
+  };
+
+  // Outgoing: written by this rank.
+  Line* out = nullptr;
+  std::uint64_t sent = 0;          // number of the last message published
+  std::uint64_t acknowledged = 0;  // the peer consumed up to here, as far as this rank has looked
+  std::array<Sent, kMaxWindow> in_flight;
+
+  // Incoming: written by the peer, or by the transport on its behalf.
+  Line* in = nullptr;
+  const std::byte* in_slots = nullptr;  // what Descriptor::slot counts from
+  std::uint64_t received = 0;           // number of the last message consumed
+  std::uint64_t told = 0;               // the peer was told so up to here
+
+  Word* credit_out = nullptr;         // this rank -> peer: "consumed up to", where no line goes the other way
+  const Word* credit_in = nullptr;    // peer -> this rank: the same
+  const Word* progress_in = nullptr;  // the peer has finished all calls up to here; null: it never says
+
+  const PeerSegments* segments = nullptr;  // memory of the peer that can be read in place; null: none
+  Transport* transport = nullptr;          // null: shared memory
+  std::uint32_t window = 2;
+  std::uint16_t peer = 0;
+  std::uint8_t channel = 0;
+};
+
+}  // namespace tutti

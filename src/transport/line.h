@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/sync.h"
+
+namespace tutti {
+
+// How the bytes of one message travel. The sender alone decides and says so in the line; the receiver does what the
+// line says and assumes nothing.
+enum class Way : std::uint8_t {
+  kInline,   // in the line's own payload
+  kSlot,     // in the sender's slot ring
+  kRead,     // in the sender's own buffer: the payload holds a Place
+  kWritten,  // already in the receiver's buffer
+};
+
+// Way, slot and length of a message in one word. Slots are counted in units of 64 bytes from the start of the memory
+// that the receiver knows as the sender's slots.
+struct Descriptor {
+  Way way = Way::kInline;
+  std::uint32_t slot = 0;    // 30 bits
+  std::uint32_t length = 0;  // bytes
+
+  static constexpr std::size_t kSlotUnit = 64;
+
+  constexpr std::uint64_t pack() const {
+    return static_cast<std::uint64_t>(length) << 32 | static_cast<std::uint64_t>(slot) << 2 |
+           static_cast<std::uint64_t>(way);
+  }
+  static constexpr Descriptor unpack(std::uint64_t word) {
+    return {static_cast<Way>(word & 3), static_cast<std::uint32_t>(word >> 2 & 0x3FFFFFFF),
+            static_cast<std::uint32_t>(word >> 32)};
+  }
+};
+
+// Where a value lies that is read in place: a segment known to the reader, and the offset of its first byte.
+struct Place {
+  std::uint64_t segment;
+  std::uint64_t offset;
+};
+
+// One message of a connection, as its writer publishes it: a pair of cache lines. Message number m of a connection
+// lies in line m % window. The writer fills everything else first and publishes the epoch last; the reader, who
+// observes the epoch it waits for, may read the rest until it has acknowledged the message.
+struct alignas(128) Line {
+  static constexpr std::size_t kPayload = 96;
+
+  Word epoch;                // number of the message; 0: nothing yet
+  std::uint64_t credit;      // the writer has consumed the reverse connection up to here
+  std::uint64_t signature;   // of the call, combined with its sequence number
+  std::uint64_t descriptor;  // Descriptor::pack()
+  std::byte payload[kPayload];
+};
+static_assert(sizeof(Line) == 128);
+static_assert(offsetof(Line, epoch) == 0 && offsetof(Line, credit) == 8 && offsetof(Line, signature) == 16);
+static_assert(offsetof(Line, descriptor) == 24 && offsetof(Line, payload) == 32);
+
+// A word with a pair of lines of its own.
+struct alignas(128) PaddedWord {
+  Word word;
+};
+static_assert(sizeof(PaddedWord) == 128);
+
+}  // namespace tutti

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string_view>
+
+#include "transport/endpoint.h"
+
+namespace tutti {
+
+// Moves lines and slots for the endpoints whose peer does not map this rank's memory. Belongs to one communicator.
+//
+// The calls below may come from several threads (a collective in one, point-to-point in another); an implementation
+// locks. None of them sleeps. Errors go to the communicator's Health, never up the stack.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::string_view name() const = 0;
+
+  // A line of this endpoint was published: endpoint.sent went up. Its slot, its payload or the buffer that it reads in
+  // place stays untouched until the message is acknowledged through endpoint.credit_in.
+  virtual void published(Endpoint& endpoint) = 0;
+  // Messages up to endpoint.received were consumed: their lines and slots may be used again, the peer may be told.
+  virtual void consumed(Endpoint& endpoint) = 0;
+
+  // Moves what can be moved without waiting. Returns whether anything moved.
+  virtual bool progress() = 0;
+  // Everything published, and every acknowledgement owed, is in the hands of the operating system. Acknowledgements
+  // may be held back to coalesce them until this is asked.
+  virtual bool flush() = 0;
+
+  // Readable when progress() has something to do that does not come from this process: for poll(2). -1: none.
+  virtual int descriptor() const = 0;
+};
+
+}  // namespace tutti
