@@ -33,8 +33,9 @@ struct Endpoint {
 
   // Outgoing: written by this rank.
   Line* out = nullptr;
-  std::uint64_t sent = 0;          // number of the last message published
-  std::uint64_t acknowledged = 0;  // the peer consumed up to here, as far as this rank has looked
+  const std::byte* out_slots = nullptr;  // what Descriptor::slot of outgoing lines counts from
+  std::uint64_t sent = 0;                // number of the last message published
+  std::uint64_t acknowledged = 0;        // the peer consumed up to here, as far as this rank has looked
   std::array<Sent, kMaxWindow> in_flight;
 
   // Incoming: written by the peer, or by the transport on its behalf.

@@ -35,8 +35,11 @@ struct Descriptor {
   }
 };
 
-// Where a value lies that is read in place: a segment known to the reader, and the offset of its first byte.
+// Where a value lies that is read in place: a segment known to the reader, and the offset of its first byte. Segment
+// kOwnMemory is for a transport, which reads on the sender's side: the offset is then an address in this process.
 struct Place {
+  static constexpr std::uint64_t kOwnMemory = 0;
+
   std::uint64_t segment;
   std::uint64_t offset;
 };

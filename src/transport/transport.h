@@ -21,6 +21,12 @@ class Transport {
   // Messages up to endpoint.received were consumed: their lines and slots may be used again, the peer may be told.
   virtual void consumed(Endpoint& endpoint) = 0;
 
+  // The next message of this endpoint may be received straight into `destination`, provided that it has this length
+  // and signature; it is then published as Way::kWritten. A hint: the message may still arrive in a slot.
+  virtual void post(Endpoint& endpoint, std::byte* destination, std::uint32_t length, std::uint64_t signature) = 0;
+  // Forgets what was posted: afterwards the transport writes to no buffer of the caller.
+  virtual void withdraw(Endpoint& endpoint) = 0;
+
   // Moves what can be moved without waiting. Returns whether anything moved.
   virtual bool progress() = 0;
   // Everything published, and every acknowledgement owed, is in the hands of the operating system. Acknowledgements
