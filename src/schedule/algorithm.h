@@ -41,6 +41,9 @@ struct Chunking {
   int chunks = 1;          // per block
   int scratch_chunks = 0;  // per channel
   int slot_chunks = 1;     // chunks of its slot ring that a rank may need at once; the verifier allows no more
+  // Unacknowledged messages that a connection must allow: 2 where both ends wait for each other in steps that receive
+  // and send, because such a step consumes its messages only when it can publish. Every executor has at least 2.
+  int window = 1;
 };
 
 // What an algorithm moves and waits for on the slowest rank, in the terms of the cost model (cost_model.h):
