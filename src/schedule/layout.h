@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "schedule/step.h"
+
 namespace tutti {
 
 // How the ranks of a communicator are placed, as plain numbers for generators on host and device. The arrays belong
@@ -16,5 +18,36 @@ struct Layout {
   const std::uint16_t* by_host = nullptr;     // [ranks] ranks listed host by host, ascending within each
   const std::uint16_t* host_first = nullptr;  // [hosts+1] where each host's ranks begin in by_host
 };
+
+TUTTI_HOST_DEVICE constexpr int host_of(const Layout& layout, int rank) {
+  return layout.hosts == 1 ? 0 : layout.host_of[rank];
+}
+
+// How many ranks a host has.
+TUTTI_HOST_DEVICE constexpr int host_size(const Layout& layout, int host) {
+  return layout.hosts == 1 ? layout.ranks : layout.host_first[host + 1] - layout.host_first[host];
+}
+
+// The rank at a place of a host's list. REQUIRES: place < host_size().
+TUTTI_HOST_DEVICE constexpr int rank_at(const Layout& layout, int host, int place) {
+  return layout.hosts == 1 ? place : layout.by_host[layout.host_first[host] + place];
+}
+
+// The place of a rank in its host's list: rank_at(host_of(rank), place_of(rank)) == rank. O(log ranks).
+TUTTI_HOST_DEVICE constexpr int place_of(const Layout& layout, int rank) {
+  if (layout.hosts == 1) return rank;
+  const int host = layout.host_of[rank];
+  int low = 0;
+  int high = host_size(layout, host);
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (rank_at(layout, host, middle) <= rank) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
 
 }  // namespace tutti
