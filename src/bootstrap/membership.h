@@ -1,10 +1,13 @@
 #pragma once
 
-#include <cstdint>
+#include <chrono>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/config.h"
+#include "base/net/address.h"
+#include "base/net/key.h"
 #include "tutti/unique_id.h"
 
 namespace tutti {
@@ -13,14 +16,51 @@ namespace tutti {
 struct Membership {
   int rank = 0;
   int ranks = 1;
-  UniqueId id;               // root addresses and the job's secret
-  std::string job;           // the launcher's identity of this job: PMIx namespace, Slurm job.step, torchrun run id …
-  std::string name;          // Options::name, for messages
-  bool root_listens = true;  // rank 0 opens the root's socket itself (false: whoever made the id did)
+
+  // Where rank 0 is reached, best first; names are resolved when they are used. Rank 0 listens on the port of the
+  // first; port 0 lets the kernel choose.
+  std::vector<HostPort> roots;
+  // Proves that a peer belongs to this job; with `nonce` and `job` it gives every key and the communicator's name.
+  Key secret;
+  Nonce nonce{};
+  // The launcher's identity of this job: Open MPI's job id, Slurm's job and step, torchrun's run id and restart …
+  std::string job;
+
+  // Not empty: only rank 0 knows secret, nonce and port. It listens on loopback, hands them out under this name (see
+  // hand_out.h), and the other ranks call complete_membership() before anything else.
+  std::string hand_out;
+  bool loopback_only = false;
+  // Rank 0 opens the root's socket itself (false: whoever made the id did, in this process).
+  bool root_listens = true;
+
+  std::string name = "world";  // Options::name, for messages
 };
 
-// From TUTTI_RANK/TUTTI_NRANKS/TUTTI_COMM_ID, torchrun-style RANK/WORLD_SIZE/MASTER_ADDR/MASTER_PORT, or what Open MPI,
-// MPICH (PMI) and Slurm set. Throws Error(kInvalidSetting) that says which variables were looked for and found.
+// Where the ranks and their number come from, the first that is complete:
+//   TUTTI_RANK TUTTI_NRANKS              by hand
+//   RANK WORLD_SIZE with MASTER_ADDR     torchrun and its kin
+//   OMPI_COMM_WORLD_RANK …_SIZE          Open MPI
+//   PMI_RANK PMI_SIZE                    MPICH (hydra) and others that speak PMI
+//   SLURM_PROCID SLURM_NTASKS            srun
+// and, apart from that, where they meet:
+//   TUTTI_COMM_ID                        a unique id, or host:port of rank 0
+//   MASTER_ADDR and TUTTI_PORT, or MASTER_PORT (plus 1 where TORCHELASTIC_USE_AGENT_STORE says that it is taken)
+//   one host, as the launcher says: rank 0's hand-out, named after the launcher's identity of the job
+//   several hosts: with Open MPI on mpirun's host, with Slurm on the step's first host, at TUTTI_PORT or a port made
+//   from the identity of the job; other launchers need TUTTI_COMM_ID or MASTER_ADDR
+// The secret: see secret.h. Without any, rank 0 makes one for this host and hands it out.
+//
+// Throws Error(kInvalidSetting) that says which variables were looked for and found.
 Membership membership_from_environment(const Config& config);
+
+// For a unique id. Throws Error(kInvalidArgument) for an empty id or a rank out of range.
+Membership membership_from_id(const UniqueId& id, int rank, int ranks);
+
+// Asks rank 0 for what only it knows; does nothing when everything is known. Blocks, at most until the deadline, then
+// throws Error(kTimeout); kUnauthorized when another user holds the name.
+void complete_membership(Membership& membership, Deadline deadline);
+
+// What rank 0 hands out to complete the others: its addresses, nonce and secret as a unique id's text.
+std::string hand_out_text(const Membership& membership, const std::vector<HostPort>& listening);
 
 }  // namespace tutti

@@ -1,0 +1,97 @@
+#include "base/log.h"
+
+#include <strings.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+
+#include "base/log_level.h"
+
+namespace tutti {
+namespace {
+
+LogLevel level_from_environment() {
+  for (const char* variable : {"TUTTI_DEBUG", "NCCL_DEBUG"}) {
+    if (const char* text = std::getenv(variable)) {
+      // A value that means nothing is reported where the settings are read; logging itself must not fail.
+      return parse_log_level(text).value_or(LogLevel::kWarn);
+    }
+  }
+  return LogLevel::kWarn;
+}
+
+std::atomic<LogLevel>& current_level() {
+  static std::atomic<LogLevel> level{level_from_environment()};
+  return level;
+}
+
+const char* label(LogLevel level) {
+  switch (level) {
+    case LogLevel::kError:
+      return "ERROR";
+    case LogLevel::kWarn:
+      return "WARN";
+    case LogLevel::kInfo:
+      return "INFO";
+    case LogLevel::kDebug:
+      return "DEBUG";
+  }
+  return "?";
+}
+
+std::string host_name() {
+  char text[256] = {};
+  return ::gethostname(text, sizeof(text) - 1) == 0 ? text : "unknown";
+}
+
+}  // namespace
+
+std::optional<LogLevel> parse_log_level(std::string_view text) {
+  struct Row {
+    const char* name;
+    LogLevel level;
+  };
+  // The second half are NCCL's words.
+  static constexpr Row kRows[] = {
+      {"error", LogLevel::kError},  {"warn", LogLevel::kWarn},   {"info", LogLevel::kInfo},
+      {"debug", LogLevel::kDebug},  {"none", LogLevel::kError},  {"abort", LogLevel::kWarn},
+      {"version", LogLevel::kWarn}, {"trace", LogLevel::kDebug},
+  };
+  for (const Row& row : kRows) {
+    if (text.size() == std::string_view(row.name).size() && ::strncasecmp(text.data(), row.name, text.size()) == 0) {
+      return row.level;
+    }
+  }
+  return std::nullopt;
+}
+
+void set_log_level(LogLevel level) { current_level().store(level, std::memory_order_relaxed); }
+
+bool log_enabled(LogLevel level) { return level <= current_level().load(std::memory_order_relaxed); }
+
+void log_line(LogLevel level, std::string_view text) {
+  if (!log_enabled(level)) return;
+  const int saved_errno = errno;
+  static const std::string host = host_name();
+  // One write per line, so that lines of several ranks on one terminal do not mix. The process id is asked for each
+  // time because a forked child logs too.
+  std::string line = fmt::format("tutti {}:{} {} {}", host, ::getpid(), label(level), text);
+  for (char& c : line) {
+    // What peers sent may be quoted in a message; it must not steer the terminal or fake a second line.
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  line += '\n';
+  std::string_view left = line;
+  while (!left.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, left.data(), left.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;  // nobody reads standard error: nothing to be done about it
+    left.remove_prefix(static_cast<std::size_t>(written));
+  }
+  errno = saved_errno;
+}
+
+}  // namespace tutti

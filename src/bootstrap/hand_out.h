@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/handles.h"
+
+namespace tutti {
+
+// Rank 0's side of the hand-out: an abstract Unix socket that tells a short text to every process of the same user on
+// this host, and to nobody else: the kernel vouches for the peer's user id. Leaves nothing in the file system. Owned by
+// the root; served by the thread that polls descriptor().
+class HandOut {
+ public:
+  // Throws Error(kSystem); when the name is taken, the message says by which process.
+  explicit HandOut(const std::string& name);
+
+  // Readable when serve() has something to do.
+  int descriptor() const { return listener_.get(); }
+  // Answers everybody who is waiting now. Never blocks.
+  void serve(std::string_view text);
+
+ private:
+  UniqueFd listener_;
+};
+
+// The other ranks' side: asks until an answer comes. Blocks. Throws Error(kTimeout) at the deadline, and
+// Error(kUnauthorized) when the name belongs to a process of another user.
+std::string ask_hand_out(const std::string& name, Deadline deadline);
+
+// The name for a meeting place ("port 29500", a job's identity): it contains the user's id, so that users do not
+// collide.
+std::string hand_out_name(std::string_view meeting_place);
+
+}  // namespace tutti
