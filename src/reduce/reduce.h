@@ -16,9 +16,9 @@ namespace tutti {
 // Any thread; never blocks, never allocates. Sources may be misaligned, but are multiples of the element size apart
 // from an element-aligned address. dst and dst2 may equal a source exactly; any other overlap is undefined.
 struct Reduction {
-  DataType type;
-  ReduceOp op;
-  int ranks;          // divisor of avg, used when `last`
+  DataType type = DataType::kU8;
+  ReduceOp op = kSum;
+  int ranks = 1;      // divisor of avg, used when `last`
   bool last = false;  // apply the output map
   bool round_every_node = false;
 };

@@ -50,9 +50,12 @@ struct Endpoint {
 
   const PeerSegments* segments = nullptr;  // memory of the peer that can be read in place; null: none
   Transport* transport = nullptr;          // null: shared memory
-  std::uint32_t window = 2;
+  std::uint32_t window = 2;                // lines each way, a power of two
   std::uint16_t peer = 0;
   std::uint8_t channel = 0;
 };
+
+// Where message number `number` lies in an endpoint's lines, and in in_flight.
+inline std::size_t line_index(const Endpoint& endpoint, std::uint64_t number) { return number & (endpoint.window - 1); }
 
 }  // namespace tutti

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "executor/plan.h"
+#include "reduce/reduce.h"
+#include "schedule/binding.h"
+#include "transport/endpoint.h"
+
+namespace tutti {
+
+// One call of one collective on one rank: what it is, and how far it got. Its position lies here and not on a stack,
+// so any thread may carry it on between two steps, one at a time. Fixed size; reused, never allocated per call.
+struct Call {
+  const Plan* plan = nullptr;
+  Binding binding;
+  Reduction reduction{};
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::size_t element_bytes = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t signature = 0;
+  int root = 0;
+  bool in_place = false;
+
+  // Where a channel stands. Channel c executes rounds c, c + channels, c + 2·channels …
+  struct Cursor {
+    std::size_t round = 0;
+    int step = 0;
+    std::uint32_t arrived = 0;  // of the current step's messages, so many are known to be there
+  };
+  std::array<Cursor, kMaxChannels> cursors{};
+  int next_channel = 0;        // the channels before it have finished
+  bool read_in_place = false;  // some message is read out of the caller's buffer: wait for its acknowledgement
+  int waiting_for = -1;        // the rank that the last kAgain waited for, for messages
+};
+
+enum class Progress { kDone, kAgain, kFailed };
+
+}  // namespace tutti

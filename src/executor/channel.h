@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "schedule/layout.h"
+#include "schedule/step.h"
+#include "transport/endpoint.h"
+#include "transport/slot_ring.h"
+
+namespace tutti {
+
+// The members of a peer set as this rank meets them: their endpoints in rank order, and the place that the own
+// contribution takes among them.
+struct Peers {
+  std::span<Endpoint* const> endpoints;
+  std::uint32_t own_place = 0;
+};
+
+// What the executor works on for one channel: an endpoint to every other rank, the rank's slot rings, scratch memory.
+// Owned by the communicator; used by one thread at a time.
+class Channel {
+ public:
+  // slots: the memory in which this rank's slots lie. small, large: its rings for short and for long messages.
+  Channel(const Layout& layout, int index, std::byte* slots, SlotRing small, SlotRing large);
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  Endpoint& endpoint(int peer) { return endpoints_[static_cast<std::size_t>(peer)]; }
+  std::span<Endpoint> endpoints() { return endpoints_; }
+  Peers peers(PeerSet set) const;
+
+  std::byte* slots() const { return slots_; }
+  std::array<SlotRing, 2>& rings() { return rings_; }
+  // The ring for a message of so many bytes, and how long a message either of them takes.
+  SlotRing& ring_for(std::size_t bytes) { return bytes <= kSmallMessage ? rings_[0] : rings_[1]; }
+  static constexpr std::size_t kSmallMessage = 2048;
+
+  // At least this much memory for scratch chunks; allocates only when it grows.
+  std::byte* scratch(std::size_t bytes);
+
+ private:
+  std::vector<Endpoint> endpoints_;    // by rank; the own one is unused
+  std::vector<Endpoint*> singletons_;  // &endpoints_[r]
+  struct NamedSet {
+    std::vector<Endpoint*> endpoints;
+    std::uint32_t own_place = 0;
+  };
+  std::array<NamedSet, kNobody - kFirstNamedSet> named_;
+  int rank_;
+  std::byte* slots_;
+  std::array<SlotRing, 2> rings_;
+  std::unique_ptr<std::byte[]> scratch_;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,70 @@
+#include "executor/host_executor.h"
+
+#include <fmt/format.h>
+
+#include "executor/step_execution.h"
+#include "transport/slot_ring.h"
+
+namespace tutti {
+
+Progress HostExecutor::progress(Call& call) {
+  if (health_.failed()) return Progress::kFailed;
+  bool all_done = true;
+  for (int channel = 0; channel < call.plan->channels(); ++channel) {
+    switch (advance(call, channel)) {
+      case Progress::kDone:
+        break;
+      case Progress::kAgain:
+        all_done = false;
+        break;
+      case Progress::kFailed:
+        return Progress::kFailed;
+    }
+  }
+  return all_done ? finish(call) : Progress::kAgain;
+}
+
+Progress HostExecutor::advance(Call& call, int channel) {
+  Call::Cursor& cursor = call.cursors[static_cast<std::size_t>(channel)];
+  const int steps = call.plan->steps(call.root);
+  while (cursor.round < call.binding.rounds()) {
+    while (cursor.step < steps) {
+      const Step step = call.plan->step(call.root, cursor.step);
+      StepExecution execution(call, *channels_[static_cast<std::size_t>(channel)], cursor, step);
+      switch (execution.run()) {
+        case StepExecution::Outcome::kDone:
+          break;
+        case StepExecution::Outcome::kBlocked:
+          call.waiting_for = execution.peer();
+          return Progress::kAgain;
+        case StepExecution::Outcome::kMismatch: {
+          mismatch_ = {execution.peer(), call.signature};
+          return Progress::kFailed;
+        }
+        case StepExecution::Outcome::kBadLength:
+          health_.fail(ErrorCode::kRemote,
+                       fmt::format("a message of rank {} is shorter than its call says: the ranks run different "
+                                   "versions, or memory was overwritten",
+                                   execution.peer()),
+                       execution.peer());
+          return Progress::kFailed;
+      }
+      ++cursor.step;
+      cursor.arrived = 0;
+    }
+    cursor.step = 0;
+    cursor.round += static_cast<std::size_t>(call.plan->channels());
+  }
+  return Progress::kDone;
+}
+
+// The call has ended for the caller when no peer reads its buffers and nothing that peers wait for is still here.
+Progress HostExecutor::finish(Call& call) {
+  for (Transport* transport : transports_) {
+    if (!transport->flush()) return Progress::kAgain;
+  }
+  publish(progress_, call.sequence);  // observed by refresh_acknowledged() at ranks that lack credit
+  return Progress::kDone;
+}
+
+}  // namespace tutti

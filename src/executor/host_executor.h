@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/health.h"
+#include "executor/call.h"
+#include "executor/channel.h"
+#include "transport/transport.h"
+
+namespace tutti {
+
+// Executes calls on the host by interpreting their steps. One per communicator and rank; it has no thread of its own:
+// whoever calls progress() lends it one. Calls are executed one after the other, each by one thread at a time.
+//
+// Never sleeps; allocates only when scratch memory grows.
+class HostExecutor {
+ public:
+  // progress: this rank's word that peers read when they lack credit.
+  HostExecutor(std::span<const std::unique_ptr<Channel>> channels, std::span<Transport* const> transports,
+               Health& health, Word& progress)
+      : channels_(channels), transports_(transports), health_(health), progress_(progress) {}
+
+  // Carries the call on as far as it goes. kAgain: it waits for a peer; Call::waiting_for tells which, when it waits
+  // for a message. kFailed: the communicator has failed; Health has the reason.
+  Progress progress(Call& call);
+
+  // What a message that does not belong to this call looked like; set when progress() failed for it.
+  struct Mismatch {
+    int peer = -1;
+    std::uint64_t signature = 0;
+  };
+  const Mismatch& mismatch() const { return mismatch_; }
+
+ private:
+  friend class StepExecution;
+
+  Progress advance(Call& call, int channel);
+  Progress finish(Call& call);
+
+  std::span<const std::unique_ptr<Channel>> channels_;
+  std::span<Transport* const> transports_;
+  Health& health_;
+  Word& progress_;
+  Mismatch mismatch_;
+};
+
+}  // namespace tutti

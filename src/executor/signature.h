@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "schedule/algorithm.h"
+#include "tutti/types.h"
+
+namespace tutti {
+
+// What a call is, apart from its buffers: what all ranks must agree on.
+struct CallShape {
+  Collective collective = Collective::kBarrier;
+  DataType type = DataType::kU8;
+  ReduceOp::Kind op = ReduceOp::Kind::kSum;
+  std::uint32_t root = 0;
+  std::uint64_t count = 0;
+};
+
+// Scrambles all bits of a word (the finaliser of MurmurHash3, by Austin Appleby, public domain).
+constexpr std::uint64_t mix(std::uint64_t value) {
+  value ^= value >> 33;
+  value *= 0xFF51AFD7ED558CCDull;
+  value ^= value >> 33;
+  value *= 0xC4CEB9FE1A85EC53ull;
+  return value ^ value >> 33;
+}
+
+// The word that every message of a call carries: 48 bits of hash over the call's shape, and the low 16 bits of its
+// sequence number. Two ranks that disagree on a call see it before anything of a message is stored.
+constexpr std::uint64_t signature_of(const CallShape& shape, std::uint64_t sequence) {
+  const std::uint64_t kinds = static_cast<std::uint64_t>(shape.collective) << 48 |
+                              static_cast<std::uint64_t>(shape.type) << 40 |
+                              static_cast<std::uint64_t>(shape.op) << 32 | shape.root;
+  return mix(mix(kinds + 1) ^ shape.count ^ mix(sequence)) << 16 | (sequence & 0xFFFF);
+}
+
+// The sequence number of a signature's call, given one that is within 2^15 of it.
+constexpr std::uint64_t sequence_near(std::uint64_t signature, std::uint64_t sequence) {
+  const auto distance =
+      static_cast<std::int16_t>(static_cast<std::uint16_t>((signature & 0xFFFF) - (sequence & 0xFFFF)));
+  return sequence + static_cast<std::uint64_t>(static_cast<std::int64_t>(distance));
+}
+
+}  // namespace tutti

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "executor/call.h"
+#include "executor/channel.h"
+#include "schedule/step.h"
+
+namespace tutti {
+
+// One step of one call, from waiting to done: looks whether all its messages are there and all it sends has room,
+// computes the value once, stores and publishes it. Lives on the stack of HostExecutor::advance; if it is blocked,
+// nothing has happened yet and the step is tried again from the start.
+class StepExecution {
+ public:
+  enum class Outcome { kDone, kBlocked, kMismatch, kBadLength };
+
+  StepExecution(Call& call, Channel& channel, Call::Cursor& cursor, const Step& step)
+      : call_(call), channel_(channel), cursor_(cursor), step_(step) {}
+
+  Outcome run();
+  // The peer that is waited for or has sent something wrong; -1 when the step waits for room.
+  int peer() const { return peer_; }
+
+ private:
+  static constexpr std::size_t kNoSlot = ~std::size_t{0};
+
+  Outcome check_messages();
+  bool find_room();
+  void compute();
+  void compute_chunk(std::uint32_t index, std::size_t message_offset, std::byte* sent);
+  void publish_value();
+  bool readable_by(const Endpoint& endpoint) const;
+
+  std::byte* address(Space space, std::uint32_t chunk) const;
+  std::size_t chunk_bytes(std::uint32_t index) const;
+
+  Call& call_;
+  Channel& channel_;
+  Call::Cursor& cursor_;
+  const Step& step_;
+  Peers from_;
+  Peers to_;
+  std::size_t bytes_ = 0;        // of the value
+  std::size_t part_offset_ = 0;  // where the value begins in each received message
+  std::size_t slot_ = kNoSlot;   // offset of the slot that the value is written to
+  Endpoint::Sent sent_;
+  const std::byte* in_memory_ = nullptr;  // where peers may read the value in place
+  int peer_ = -1;
+  alignas(64) std::array<std::byte, Line::kPayload> inline_value_;
+};
+
+}  // namespace tutti

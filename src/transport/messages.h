@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstring>
+
+#include "transport/endpoint.h"
+#include "transport/slot_ring.h"
+#include "transport/transport.h"
+
+namespace tutti {
+
+// What the two ends of a connection do with lines. All of it inline: these are the instructions between a rank and the
+// cache line that its peer waits for.
+
+// Whether a line is free for the next message to this peer.
+inline bool can_publish(Endpoint& endpoint) {
+  if (endpoint.sent - endpoint.acknowledged < endpoint.window) return true;
+  refresh_acknowledged(endpoint);
+  return endpoint.sent - endpoint.acknowledged < endpoint.window;
+}
+
+// The line of the next message to this peer: fill its payload, then publish_line(). REQUIRES: can_publish().
+inline Line& next_line(Endpoint& endpoint) { return endpoint.out[line_index(endpoint, endpoint.sent + 1)]; }
+
+inline void publish_line(Endpoint& endpoint, Descriptor descriptor, std::uint64_t signature,
+                         const Endpoint::Sent& sent) {
+  const std::uint64_t number = endpoint.sent + 1;
+  Line& line = endpoint.out[line_index(endpoint, number)];
+  line.credit = endpoint.received;
+  line.signature = signature;
+  line.descriptor = descriptor.pack();
+  endpoint.in_flight[line_index(endpoint, number)] = sent;
+  endpoint.told = endpoint.received;
+  endpoint.sent = number;
+  publish(line.epoch, number);  // observed by arrived() at the peer, or by the transport
+  if (endpoint.transport != nullptr) endpoint.transport->published(endpoint);
+}
+
+// The next message from this peer, or null while it is not there.
+inline const Line* arrived(const Endpoint& endpoint) {
+  const std::uint64_t number = endpoint.received + 1;
+  const Line& line = endpoint.in[line_index(endpoint, number)];
+  return observe(line.epoch) == number ? &line : nullptr;  // published by publish_line()
+}
+
+// The message has been read: its line and slot are the writer's again as soon as it learns of it, from the next line of
+// the reverse connection or from settle_credit().
+inline void take_message(Endpoint& endpoint, const Line& line) {
+  if (line.credit > endpoint.acknowledged) endpoint.acknowledged = line.credit;
+  ++endpoint.received;
+}
+
+// Tells the peer what it has not been told by a line: once half a window is owed, so that one-way traffic flows. (What
+// is owed at the end of a call is covered by the progress word, or by Transport::flush.)
+inline void settle_credit(Endpoint& endpoint) {
+  if (endpoint.transport != nullptr) {
+    endpoint.transport->consumed(endpoint);
+  } else if ((endpoint.received - endpoint.told) * 2 >= endpoint.window) {
+    publish(*endpoint.credit_out, endpoint.received);  // observed by refresh_acknowledged() at the peer
+    endpoint.told = endpoint.received;
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,136 @@
+#include "transport/shm/host_group.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "transport/shm/segment_server.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int32_t kUnsettled = -1;
+
+// The proof in a segment's header: only a leader that knows the key can have written it.
+SegmentLayout::Header header_for(std::span<const std::byte> key, int leader) {
+  SegmentLayout::Header header{};
+  const std::string text = "segment header of " + std::to_string(leader);
+  crypto_generichash(reinterpret_cast<unsigned char*>(header.proof), sizeof(header.proof),
+                     reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+                     reinterpret_cast<const unsigned char*>(key.data()), key.size());
+  return header;
+}
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+// One attempt of the ranks of one host text that have found no group yet: the lowest of them leads.
+struct Attempt {
+  std::vector<int> candidates;
+  std::uint32_t own_place = 0;
+  int leader() const { return candidates.front(); }
+};
+
+Attempt next_attempt(const HostGroupRequest& request, const std::vector<std::string>& hosts,
+                     const std::vector<std::int32_t>& leader_of) {
+  Attempt attempt;
+  for (int rank = 0; rank < request.ranks; ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    if (leader_of[r] != kUnsettled || hosts[r] != request.host) continue;
+    if (rank == request.rank) attempt.own_place = static_cast<std::uint32_t>(attempt.candidates.size());
+    attempt.candidates.push_back(rank);
+  }
+  return attempt;
+}
+
+std::optional<Segment> join_leader(const HostGroupRequest& request, int leader, std::size_t bytes) {
+  UniqueFd descriptor = request_segment(SegmentAddress::derive(request.key, leader, request.directory), request.key,
+                                        leader, request.rank);
+  if (!descriptor) return std::nullopt;
+  Segment segment = Segment::map(std::move(descriptor), bytes);
+  const SegmentLayout::Header expected = header_for(request.key, leader);
+  if (std::memcmp(segment.data(), &expected, sizeof(expected)) != 0) return std::nullopt;
+  return segment;
+}
+
+std::vector<std::string> exchange_hosts(const HostGroupRequest& request) {
+  std::vector<std::string> hosts;
+  for (const auto& answer : request.exchange(std::as_bytes(std::span(request.host)))) {
+    hosts.emplace_back(reinterpret_cast<const char*>(answer.data()), answer.size());
+  }
+  return hosts;
+}
+
+std::vector<std::int32_t> exchange_leaders(const HostGroupRequest& request, std::int32_t own_leader) {
+  std::vector<std::int32_t> leaders;
+  for (const auto& answer : request.exchange(bytes_of(own_leader))) {
+    std::int32_t leader = kUnsettled;
+    if (answer.size() != sizeof(leader)) {
+      throw Error(ErrorCode::kRemote, "a rank sent malformed bytes while hosts were sorted out: versions differ");
+    }
+    std::memcpy(&leader, answer.data(), sizeof(leader));
+    leaders.push_back(leader);
+  }
+  return leaders;
+}
+
+}  // namespace
+
+HostGroup join_host_group(const HostGroupRequest& request) {
+  const std::vector<std::string> hosts = exchange_hosts(request);
+  std::vector<std::int32_t> leader_of(static_cast<std::size_t>(request.ranks), kUnsettled);
+  const auto self = static_cast<std::size_t>(request.rank);
+  HostGroup group;
+  std::vector<int> candidates;
+
+  while (std::find(leader_of.begin(), leader_of.end(), kUnsettled) != leader_of.end()) {
+    std::unique_ptr<SegmentServer> server;
+    std::int32_t own_leader = leader_of[self];
+    const bool settled = own_leader != kUnsettled;
+    Attempt attempt;
+    SegmentLayout layout = request.layout;
+    if (!settled) {
+      attempt = next_attempt(request, hosts, leader_of);
+      layout.members = static_cast<std::uint32_t>(attempt.candidates.size());
+      if (attempt.leader() == request.rank) {
+        group.segment = Segment::create(layout.segment_bytes());
+        const SegmentLayout::Header header = header_for(request.key, request.rank);
+        std::memcpy(group.segment.data(), &header, sizeof(header));
+        if (layout.members > 1) {
+          server = std::make_unique<SegmentServer>(SegmentAddress::derive(request.key, request.rank, request.directory),
+                                                   request.key, request.rank, group.segment.descriptor());
+        }
+        own_leader = request.rank;
+      }
+    }
+    leader_of = exchange_leaders(request, own_leader);  // from here on, all leaders listen
+    if (!settled && own_leader == kUnsettled) {
+      if (auto segment = join_leader(request, attempt.leader(), layout.segment_bytes())) {
+        group.segment = std::move(*segment);
+        own_leader = attempt.leader();
+      }
+    }
+    if (!settled && own_leader != kUnsettled) {
+      group.layout = layout;
+      group.own_area = attempt.own_place;
+      candidates = attempt.candidates;
+    }
+    leader_of = exchange_leaders(request, own_leader);  // all have tried
+  }
+
+  for (std::uint32_t place = 0; place < candidates.size(); ++place) {
+    const auto rank = static_cast<std::size_t>(candidates[place]);
+    if (leader_of[rank] != leader_of[self]) continue;
+    group.members.push_back(candidates[place]);
+    group.areas.push_back(place);
+  }
+  return group;
+}
+
+}  // namespace tutti

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/endpoint.h"
+#include "transport/line.h"
+
+namespace tutti {
+
+// Connections beyond the channels: announcements, grants and data of point-to-point.
+enum class PointToPoint : int { kAnnounce, kGrant, kData };
+inline constexpr int kPointToPointConnections = 3;
+
+// Where everything lies in the segment that the ranks of one host share. A header, then one area per member:
+//
+//   progress word | credit words [connection][peer] | lines [connection][peer][window] | small rings [channel]
+//   | large rings [channel] | point-to-point slots [peer][window]
+//
+// Everything in an area is written by its owner and read by the others. All values are agreed before the segment is
+// made; offsets are bytes from its start, areas are page-aligned.
+struct SegmentLayout {
+  std::uint32_t members = 1;
+  std::uint32_t channels = 1;
+  std::uint32_t window = 4;
+  std::uint64_t small_ring_bytes = 16 * 1024;
+  std::uint64_t large_ring_bytes = 2 * 1024 * 1024;
+  std::uint64_t piece_bytes = 64 * 1024;  // largest piece of a point-to-point message
+
+  static constexpr std::size_t kPage = 4096;
+  struct Header {
+    std::uint64_t proof[4];  // who could derive the job's key wrote this
+  };
+
+  std::uint32_t connections() const { return channels + kPointToPointConnections; }
+
+  // Offsets within an area.
+  std::size_t progress() const { return 0; }
+  std::size_t credit(std::uint32_t connection, std::uint32_t peer) const {
+    return sizeof(PaddedWord) * (1 + connection * members + peer);
+  }
+  std::size_t lines(std::uint32_t connection, std::uint32_t peer) const {
+    return credit(connections(), 0) + sizeof(Line) * window * (connection * members + peer);
+  }
+  std::size_t small_ring(std::uint32_t channel) const {
+    return page_up(lines(connections(), 0)) + channel * small_ring_bytes;
+  }
+  std::size_t large_ring(std::uint32_t channel) const {
+    return page_up(small_ring(channels)) + channel * large_ring_bytes;
+  }
+  std::size_t pieces(std::uint32_t peer) const { return page_up(large_ring(channels)) + peer * window * piece_bytes; }
+  std::size_t area_bytes() const { return page_up(pieces(members)); }
+
+  // Offsets within the segment.
+  std::size_t area(std::uint32_t member) const { return kPage + member * area_bytes(); }
+  std::size_t segment_bytes() const { return area(members); }
+
+ private:
+  static std::size_t page_up(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+};
+static_assert(sizeof(SegmentLayout::Header) <= SegmentLayout::kPage);
+
+}  // namespace tutti

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <sys/un.h>
+
+#include <atomic>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/handles.h"
+
+namespace tutti {
+
+// Where a leader offers its segment: the socket addresses that all holders of the key can compute.
+struct SegmentAddress {
+  std::string abstract_name;
+  std::string path;  // "": no directory to put it in
+  static SegmentAddress derive(std::span<const std::byte> key, int leader, const std::string& directory);
+};
+
+// Hands a segment's descriptor to every caller of the same user that proves that it knows the key. Owned by the leader
+// while a group forms; serves on a thread of its own, which ends with stop().
+class SegmentServer {
+ public:
+  // Throws Error(kSystem) when not even the abstract socket can be opened.
+  SegmentServer(const SegmentAddress& address, std::vector<std::byte> key, int leader, int segment);
+  ~SegmentServer() { stop(); }
+  void stop();
+
+ private:
+  void serve();
+  void answer(int listener);
+
+  SegmentAddress address_;
+  std::vector<std::byte> key_;
+  int leader_;
+  int segment_;
+  UniqueFd abstract_;
+  UniqueFd file_;
+  UniqueFd wake_;
+  std::thread thread_;
+};
+
+// Asks a leader for its segment. An empty handle: no such socket within reach, or refused.
+UniqueFd request_segment(const SegmentAddress& address, std::span<const std::byte> key, int leader, int rank);
+
+}  // namespace tutti

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/endpoint.h"
+#include "transport/shm/segment_layout.h"
+
+namespace tutti {
+
+// Points an endpoint at the lines, credits and slots that two members of a host group share on one connection.
+// segment: where the group's segment is mapped.
+inline void connect_shared_memory(Endpoint& endpoint, const SegmentLayout& layout, std::byte* segment,
+                                  std::uint32_t connection, std::uint32_t own_area, std::uint32_t peer_area) {
+  std::byte* own = segment + layout.area(own_area);
+  std::byte* peer = segment + layout.area(peer_area);
+  endpoint.out = reinterpret_cast<Line*>(own + layout.lines(connection, peer_area));
+  endpoint.in = reinterpret_cast<Line*>(peer + layout.lines(connection, own_area));
+  endpoint.out_slots = own;
+  endpoint.in_slots = peer;
+  endpoint.credit_out = &reinterpret_cast<PaddedWord*>(own + layout.credit(connection, peer_area))->word;
+  endpoint.credit_in = &reinterpret_cast<PaddedWord*>(peer + layout.credit(connection, own_area))->word;
+  endpoint.progress_in = &reinterpret_cast<PaddedWord*>(peer + layout.progress())->word;
+  endpoint.window = layout.window;
+}
+
+inline Word& progress_word(const SegmentLayout& layout, std::byte* segment, std::uint32_t own_area) {
+  return reinterpret_cast<PaddedWord*>(segment + layout.area(own_area) + layout.progress())->word;
+}
+
+}  // namespace tutti
