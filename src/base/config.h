@@ -1,9 +1,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,15 +35,23 @@ enum class Setting {
   kChannels,              // TUTTI_CHANNELS         0: chosen
   kRingBytes,             // TUTTI_RING_BYTES       slot ring of a rank and channel; 0: twice the L2 cache
 };
+inline constexpr std::size_t kSettings = static_cast<std::size_t>(Setting::kRingBytes) + 1;
 
 // The settings of one communicator: the environment's values, overridden by Options::config. Immutable.
 class Config {
  public:
+  // Every setting at its default.
+  Config();
   // Reads the environment. Throws Error(kInvalidSetting) naming the variable, its value and what is allowed.
+  // An empty variable counts as not given. NCCL_ names stand in for missing TUTTI_ ones; a value of theirs that means
+  // nothing here is logged and ignored.
   static Config from_environment();
+  // The same from any look-up, which answers null for a variable that is not set.
+  static Config from_environment(const std::function<const char*(const char*)>& environment);
   // A copy with named values on top ("TUTTI_SILENCE" → "5"); unknown names and bad values throw in the same way.
   Config with(const std::map<std::string, std::string>& overrides) const;
 
+  // integer(), flag() and duration() are 0 when there is no value.
   const std::string& text(Setting setting) const;
   std::int64_t integer(Setting setting) const;
   bool flag(Setting setting) const;
@@ -61,23 +70,28 @@ class Config {
 
  private:
   struct Value {
-    std::string text;
-    std::string origin;  // the name it was given under, "" when it is the default
+    std::string text;         // in its standard spelling
+    std::int64_t number = 0;  // of numbers and flags; durations in milliseconds
+    std::string origin;       // the name it was given under, "" when it is the default
   };
+  void set(Setting setting, const char* name, std::string_view text);
   std::vector<Value> values_;
 };
 
-// The C++ names of nothing else may parse lists like "^docker,=eth0": blanks and empty items are ignored, ^ excludes,
-// = means exact, otherwise a prefix (NCCL's syntax). An empty list matches everything.
+// A list of names in NCCL's syntax, for network interfaces and RDMA devices: "eth,ib0" matches by prefix, "=eth0,eth1"
+// exactly, "^docker,lo" and "^=eth1" everything but these. Blanks around items and empty items are ignored; an empty
+// list matches everything.
 class NameFilter {
  public:
   explicit NameFilter(std::string_view list);
   bool matches(std::string_view name) const;
-  // Position of the first item that matches, for preference order; items() when none does.
+  // Position of the first item that matches, for preference order; items() when none does or the list excludes.
   std::size_t position(std::string_view name) const;
   std::size_t items() const { return names_.size(); }
 
  private:
+  std::size_t find(std::string_view name) const;
+
   std::vector<std::string> names_;
   bool exclude_ = false;
   bool exact_ = false;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/net/key.h"
@@ -97,9 +98,10 @@ class ClientHandshake : public Handshake {
 
  private:
   enum class Step { kType, kChallenge, kRejectHead, kRejectText, kAccept };
-  void read_type(bool proven);
+  void read_type(std::uint8_t type);
   Step step_ = Step::kType;
-  bool proven_ = false;
+  ErrorCode reject_code_ = ErrorCode::kUnauthorized;
+  bool proven_ = false;  // the server has shown that it knows the key
 };
 
 // The side that listens.
