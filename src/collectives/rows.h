@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string_view>
+
+#include "schedule/algorithm.h"
+
+// The rows of the registry, as their algorithms' files define them.
+namespace tutti {
+
+// What a row says besides its steps.
+struct RowTraits {
+  bool (*applies)(const Layout&);
+  Chunking (*chunking)(const Layout&);
+  Cost (*cost)(const Layout&, double bytes);
+  bool reproducible = false;
+};
+
+template <class Generator>
+Algorithm make_row(std::string_view name, Collective collective, const RowTraits& traits) {
+  return {
+      name,       collective, traits.reproducible, traits.applies, traits.chunking, &Generator::steps, &Generator::step,
+      traits.cost};
+}
+
+inline bool always(const Layout&) { return true; }
+inline bool several_hosts(const Layout& layout) { return layout.hosts > 1; }
+inline Chunking single_chunk(const Layout&) { return {}; }
+
+Algorithm one_shot_all_reduce();
+Algorithm one_shot_all_gather();
+Algorithm one_shot_broadcast();
+Algorithm one_shot_reduce();
+Algorithm one_shot_gather();
+Algorithm one_shot_scatter();
+Algorithm one_shot_all_to_all();
+Algorithm one_shot_barrier();
+
+Algorithm two_shot_all_reduce();
+Algorithm two_shot_reduce_scatter();
+Algorithm two_shot_broadcast();
+
+}  // namespace tutti

@@ -1,0 +1,62 @@
+#include "collectives/traffic.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tutti {
+
+Traffic::Traffic(const Layout& layout) : ranks(layout.ranks), hosts(layout.hosts) {
+  largest = smallest = host_size(layout, 0);
+  for (int host = 0; host < layout.hosts; ++host) {
+    const double size = host_size(layout, host);
+    largest = std::max(largest, size);
+    smallest = std::min(smallest, size);
+    remote_pairs = std::max(remote_pairs, size * (ranks - size));
+  }
+  local_peers = largest - 1;
+  remote_peers = ranks - smallest;
+}
+
+void Traffic::all_pairs(Cost& cost, double bytes) const {
+  if (local_peers > 0) {
+    cost.local.hops += 1;
+    cost.local.bytes += local_peers * bytes;
+  }
+  if (remote_peers > 0) {
+    cost.remote.hops += 1;
+    cost.remote.bytes += remote_pairs * bytes;
+  }
+}
+
+void Traffic::one_to_all(Cost& cost, double bytes) const {
+  if (local_peers > 0) {
+    cost.local.hops += 1;
+    cost.local.bytes += local_peers * bytes;
+  }
+  if (remote_peers > 0) {
+    cost.remote.hops += 1;
+    cost.remote.bytes += remote_peers * bytes;
+  }
+}
+
+void Traffic::along_ring(Cost& cost, double hops, double bytes) const {
+  const double remote = hosts > 1 ? hops * hosts / ranks : 0;
+  cost.remote.hops += remote;
+  cost.local.hops += hops - remote;
+  if (hosts > 1) cost.remote.bytes += bytes;
+  if (largest > 1) cost.local.bytes += bytes;
+}
+
+void Traffic::shifted(Cost& cost, double distance, double bytes) const {
+  if (hosts > 1) {
+    cost.remote.hops += 1;
+    cost.remote.bytes += std::min(distance, largest) * bytes;
+    return;
+  }
+  cost.local.hops += 1;
+  cost.local.bytes += bytes;
+}
+
+double rounds_of_doubling(double n) { return std::ceil(std::log2(n)); }
+
+}  // namespace tutti

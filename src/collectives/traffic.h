@@ -1,0 +1,36 @@
+#pragma once
+
+#include "schedule/algorithm.h"
+#include "schedule/layout.h"
+
+// Counting for cost functions: how many peers and how many bytes meet which kind of link.
+//
+// An end of a local link is a rank, an end of a remote link is a host: its ranks share the wire. Bytes are those that
+// come in (or go out, where that is more) at the busiest end.
+namespace tutti {
+
+struct Traffic {
+  explicit Traffic(const Layout& layout);
+
+  double ranks = 1;
+  double hosts = 1;
+  double largest = 1;       // ranks of the largest host
+  double smallest = 1;      // ranks of the smallest host
+  double local_peers = 0;   // of a rank on the largest host
+  double remote_peers = 0;  // of a rank on the smallest host
+  double remote_pairs = 0;  // (rank on it, rank elsewhere) of the host that has most of them
+
+  // Every rank takes `bytes` from each other rank.
+  void all_pairs(Cost& cost, double bytes) const;
+  // One rank takes `bytes` from each other rank, or gives.
+  void one_to_all(Cost& cost, double bytes) const;
+  // `hops` messages one after the other along the ring order, each rank taking `bytes` in all.
+  void along_ring(Cost& cost, double hops, double bytes) const;
+  // One hop between ranks `distance` apart, in an order host by host, each rank taking `bytes`.
+  void shifted(Cost& cost, double distance, double bytes) const;
+};
+
+// ceil(log2(n)).
+double rounds_of_doubling(double n);
+
+}  // namespace tutti
