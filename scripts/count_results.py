@@ -52,7 +52,7 @@ def main():
         if cases is None:
             cases = (status == "run", status == "fail", status not in ("run", "fail"))
             if status == "fail":
-                failures.append(f"{name} (died or timed out without a result)")
+                failures.append(f"{name} (left no count of its cases; its output is above)")
             elif status != "run":
                 output = test.findtext("system-out") or ""
                 reasons = [line for line in output.splitlines() if line.startswith("skipped: ")]
@@ -63,7 +63,8 @@ def main():
             failures.append(f"{name} (its cases passed, the process did not end well)")
         total = [a + b for a, b in zip(total, cases)]
     for reason, names in sorted(skips.items()):
-        print(f"   skipped: {', '.join(names)}: {reason}")
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        print(f"   skipped: {', '.join(names[:3])}{more}: {reason}")
     for name in failures:
         print(f"   FAILED: {name}")
     print(*total)

@@ -38,6 +38,15 @@ read -ra flags <<<"$(pkg-config --cflags --libs tutti)"
 "$compiler" -std=c++20 "$here/consumer/main.cc" "${flags[@]}" -pthread -Wl,-rpath,"${library%/*}" -o "$work/by-hand"
 "$work/by-hand"
 
+echo "the program in the README"
+awk '/^```cpp/ { inside = 1; next } /^```/ { inside = 0 } inside' "$here/../../README.md" >"$work/readme.cc"
+"$compiler" -std=c++20 "$work/readme.cc" "${flags[@]}" -Wl,-rpath,"${library%/*}" -o "$work/readme"
+if command -v mpirun >/dev/null; then
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+    mpirun -n 2 "$work/readme" | tee "$work/readme.log"
+  grep -q '^1 from 2 ranks$' "$work/readme.log" || fail "the program in the README does not print what it should"
+fi
+
 # What was built beside the library is installed and runs there.
 if [ -x "$build/tools/tutti" ]; then "$prefix/bin/tutti" topo >/dev/null || fail "the installed tutti command"; fi
 for binary in "$build"/perf/*_perf; do
