@@ -11,6 +11,7 @@ function(tutti_component name)
     return()
   endif()
   add_library(${target} STATIC ${arg_SOURCES})
+  set_property(GLOBAL APPEND PROPERTY TUTTI_COMPONENTS ${target}) # what the shared library is made of
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   tutti_compile_options(${target})
   target_link_libraries(${target} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_LIBRARIES})
