@@ -40,7 +40,9 @@ constexpr bool reduces(Collective c) {
 struct Chunking {
   int chunks = 1;          // per block
   int scratch_chunks = 0;  // per channel
-  int slot_chunks = 1;     // chunks of its slot ring that a rank may need at once; the verifier allows no more
+  // Chunks in unread slots that a rank must be able to have; the verifier allows no more. Messages do not wrap, so the
+  // ring itself must be longer by a largest message (twice slot_chunks is always enough).
+  int slot_chunks = 1;
   // Unacknowledged messages that a connection must allow: 2 where both ends wait for each other in steps that receive
   // and send, because such a step consumes its messages only when it can publish. Every executor has at least 2.
   int window = 1;

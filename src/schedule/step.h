@@ -27,7 +27,8 @@ enum class StepKind : std::uint8_t {
 };
 
 // A peer set: a rank by itself, or one of the named sets that the layout knows. The members of a set are in rank
-// order; in a reduction the own contribution takes its own rank's place among them.
+// order; in a reduction the own contribution takes its own rank's place among them. A named set may be empty: then a
+// reduction is a copy of its source, and nothing is sent.
 using PeerSet = std::uint16_t;
 inline constexpr PeerSet kNobody = 0xFFFF;
 inline constexpr PeerSet kEveryone = 0xFFFE;        // all other ranks
@@ -39,7 +40,9 @@ inline constexpr PeerSet kFirstNamedSet = 0xFFFA;
 inline constexpr int kMaxRanks = kFirstNamedSet - 1;
 
 // Ways in which a step's value may be read where it lies, in the sender's memory, instead of from a slot. They are
-// claims of the generator; the verifier proves each of them (see verifier.h).
+// claims of the generator; the verifier proves each of them (see verifier.h). The value is the source of kSend, and
+// what kForward and kReduceSend store at their destination. A kSend with `first` or `last` is readable only in calls
+// whose operation has no such map.
 enum Readable : std::uint8_t {
   kReadableNever = 0,
   kReadableOutOfPlace = 1,  // when the sender's call is not in place
@@ -52,7 +55,7 @@ enum Readable : std::uint8_t {
 struct Step {
   StepKind kind : 4 = StepKind::kCopy;
   std::uint8_t readable : 2 = kReadableNever;
-  std::uint8_t first : 1 = 0;  // apply the op's input map (pre-multiplication) to the source
+  std::uint8_t first : 1 = 0;  // apply the op's input map (pre-multiplication) to the source, rounded to its type
   std::uint8_t last : 1 = 0;   // apply its output map (average) to the value, before it is rounded
   Space source_space : 4 = Space::kNone;
   Space destination_space : 4 = Space::kNone;
