@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <optional>
 
 #include "base/log_level.h"
+#include "base/text.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -105,20 +105,6 @@ bool is_one_of(std::string_view text, std::initializer_list<std::string_view> wo
   return std::ranges::any_of(words, [text](std::string_view word) {
     return text.size() == word.size() && ::strncasecmp(text.data(), word.data(), word.size()) == 0;
   });
-}
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
-template <class T>
-std::optional<T> whole_number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
@@ -297,36 +283,6 @@ std::uint64_t Config::agreement_hash() const {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, 64 bits
   for (const char c : agreement_text()) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
-}
-
-NameFilter::NameFilter(std::string_view list) {
-  list = trimmed(list);
-  if (list.starts_with('^')) {
-    exclude_ = true;
-    list = trimmed(list.substr(1));
-  }
-  if (list.starts_with('=')) {
-    exact_ = true;
-    list.remove_prefix(1);
-  }
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    const std::string_view item = trimmed(list.substr(0, comma));
-    if (!item.empty()) names_.emplace_back(item);
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-}
-
-bool NameFilter::matches(std::string_view name) const {
-  if (names_.empty()) return true;
-  return (find(name) < names_.size()) != exclude_;
-}
-
-std::size_t NameFilter::position(std::string_view name) const { return exclude_ ? names_.size() : find(name); }
-
-std::size_t NameFilter::find(std::string_view name) const {
-  const auto match = [this, name](const std::string& item) { return exact_ ? name == item : name.starts_with(item); };
-  return static_cast<std::size_t>(std::ranges::find_if(names_, match) - names_.begin());
 }
 
 }  // namespace tutti

@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 
 #include "base/system_error.h"
+#include "base/text.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -51,12 +51,11 @@ HostPort HostPort::parse(std::string_view text) {
   }
   if (host.empty()) throw bad_host_port(text, "the host is missing");
   if (host.size() > kMaxHostName) throw bad_host_port(text, "the host name is too long");
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), value);
-  if (error != std::errc() || end != port.data() + port.size() || value < 1 || value > 65535) {
+  const auto value = whole_number<std::uint16_t>(port);
+  if (!value || *value == 0) {
     throw bad_host_port(text, "the port is a number from 1 to 65535");
   }
-  return {std::string(host), static_cast<std::uint16_t>(value)};
+  return {std::string(host), *value};
 }
 
 std::string HostPort::text() const {
@@ -115,11 +114,8 @@ SocketAddress SocketAddress::parse(std::string_view host, std::uint16_t port) {
   wide.sin6_family = AF_INET6;
   wide.sin6_port = htons(port);
   if (!scope.empty()) {
-    unsigned index = 0;
-    const auto [end, error] = std::from_chars(scope.data(), scope.data() + scope.size(), index);
-    if (error != std::errc() || end != scope.data() + scope.size()) {
-      index = ::if_nametoindex(std::string(scope).c_str());
-    }
+    const auto number_scope = whole_number<unsigned>(scope);
+    const unsigned index = number_scope ? *number_scope : ::if_nametoindex(std::string(scope).c_str());
     if (index == 0) throw bad(fmt::format("this host has no interface {}", scope));
     wide.sin6_scope_id = index;
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/name_filter.h"
 #include "base/net/address.h"
 
 namespace tutti {
