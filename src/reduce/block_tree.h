@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+
+#include "reduce/plan.h"
+
+namespace tutti {
+
+// Evaluates the tree for one block of elements at a time, with everything between sources and destinations in a few
+// blocks on the stack (about 40 KiB): for more sources than a kernel takes, and for maps and conversions that it does
+// not do itself. Used by one thread; neither blocks nor allocates.
+class BlockTree {
+ public:
+  // scalar: factor of the source `mapped_source`, unused without one.
+  BlockTree(const Plan& plan, ReduceOp op, DataType type, int divisor, std::size_t elements, int mapped_source);
+
+  void evaluate(const void* const* sources, int source_count, void* dst, void* dst2, std::size_t elements);
+
+ private:
+  static constexpr std::size_t kBlockBytes = 2048;
+  static constexpr int kLeaves = 4;  // of the tree that one kernel call takes, each with one or two sources
+  static constexpr int kLevels = 10;
+  static_assert(kMaxSources <= kLeaves << (kLevels - 1) && 2 * kLeaves <= kMaxFused);
+
+  struct alignas(64) Block {
+    std::byte bytes[kBlockBytes];
+  };
+
+  void evaluate_block(const void* const* sources, int source_count, void* out, std::size_t at, std::size_t elements);
+  // Combines the sources from `first`, with the output map if this is the root.
+  void combine_sources(const void* const* sources, int first, int count, bool root, void* out, std::size_t at,
+                       std::size_t elements);
+  void combine_lanes(const void* const* sources, int count, bool root, void* out, std::size_t elements);
+  const void* lanes_of(const void* source, bool mapped, Block& block, std::size_t at, std::size_t elements);
+  void fill_factors(ReduceOp op, DataType type, std::size_t elements);
+
+  const Plan& plan_;
+  const int divisor_;
+  const int mapped_source_;
+  Block factors_;
+  Block inputs_[kMaxFused];
+  Block levels_[kLevels];
+};
+
+}  // namespace tutti

@@ -1,0 +1,169 @@
+// The kernel that every operation is made of: loads, a tree of combinations, a store; in one pass. Included once per
+// instruction set, after foreach_target.h.
+//
+// A Policy says what happens to an element:
+//   Stored, Lane                       type in memory, type of a vector's lanes
+//   Policy(const Pass&)
+//   load(access, d, pointer)           through access.load(d, pointer), which reads all lanes or the first few
+//   combine(d, a, b)
+//   store(access, d, value, pointer)   through access.store
+
+#if defined(TUTTI_REDUCE_COMBINE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TUTTI_REDUCE_COMBINE_INL_H_
+#undef TUTTI_REDUCE_COMBINE_INL_H_
+#else
+#define TUTTI_REDUCE_COMBINE_INL_H_
+#endif
+
+#include <bit>
+#include <cstddef>
+#include <utility>
+
+#include "hwy/highway.h"
+#include "reduce/kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tutti {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+struct AllLanes {
+  template <class D, class T>
+  HWY_INLINE hn::Vec<D> load(D d, const T* from) const {
+    return hn::LoadU(d, from);
+  }
+  template <class D, class T>
+  HWY_INLINE void store(D d, hn::Vec<D> value, T* to) const {
+    hn::StoreU(value, d, to);
+  }
+};
+
+// Touches `count` lanes only; for instruction sets whose masked accesses cannot fault outside of them.
+struct FirstLanes {
+  std::size_t count;
+
+  template <class D, class T>
+  HWY_INLINE hn::Vec<D> load(D d, const T* from) const {
+    return hn::MaskedLoad(hn::FirstN(d, count), d, from);
+  }
+  template <class D, class T>
+  HWY_INLINE void store(D d, hn::Vec<D> value, T* to) const {
+    hn::BlendedStore(value, hn::FirstN(d, count), d, to);
+  }
+};
+
+// Loads and stores lanes as they lie in memory.
+template <class T>
+struct PlainElements {
+  using Stored = T;
+  using Lane = T;
+
+  template <class Access, class D>
+  HWY_INLINE hn::Vec<D> load(Access access, D d, const T* from) const {
+    return access.load(d, from);
+  }
+  template <class Access, class D>
+  HWY_INLINE void store(Access access, D d, hn::Vec<D> value, T* to) const {
+    access.store(d, value, to);
+  }
+};
+
+template <class Policy, int kSources>
+class Combination {
+ public:
+  using Stored = typename Policy::Stored;
+
+  HWY_INLINE explicit Combination(const Pass& pass)
+      : policy_(pass), dst_(static_cast<Stored*>(pass.dst)), dst2_(static_cast<Stored*>(pass.dst2)) {
+    for (int s = 0; s < kSources; ++s) sources_[s] = static_cast<const Stored*>(pass.sources[s]);
+  }
+
+  template <class Access, class D>
+  HWY_INLINE hn::Vec<D> value(Access access, D d, std::size_t at) const {
+    return subtree<kResults, 0>(access, d, at);
+  }
+
+  template <class Access, class D>
+  HWY_INLINE void store(Access access, D d, hn::Vec<D> value, std::size_t at) const {
+    policy_.store(access, d, value, dst_ + at);
+    if (dst2_) policy_.store(access, d, value, dst2_ + at);
+  }
+
+ private:
+  // p and r of the reproducible tree.
+  static constexpr int kResults = static_cast<int>(std::bit_floor(static_cast<unsigned>(kSources)));
+  static constexpr int kPairs = kSources - kResults;
+
+  template <class Access, class D>
+  HWY_INLINE hn::Vec<D> load(Access access, D d, int source, std::size_t at) const {
+    return policy_.load(access, d, sources_[source] + at);
+  }
+
+  template <int kCount, int kFirst, class Access, class D>
+  HWY_INLINE hn::Vec<D> subtree(Access access, D d, std::size_t at) const {
+    if constexpr (kCount > 1) {
+      return policy_.combine(d, subtree<kCount / 2, kFirst>(access, d, at),
+                             subtree<kCount / 2, kFirst + kCount / 2>(access, d, at));
+    } else if constexpr (kFirst < kPairs) {
+      return policy_.combine(d, load(access, d, 2 * kFirst, at), load(access, d, 2 * kFirst + 1, at));
+    } else {
+      return load(access, d, kFirst + kPairs, at);
+    }
+  }
+
+  const Policy policy_;
+  const Stored* sources_[kSources];
+  Stored* const dst_;
+  Stored* const dst2_;
+};
+
+template <class Policy, int kSources>
+void combine(const Pass& pass) {
+  const Combination<Policy, kSources> combination(pass);
+  const hn::ScalableTag<typename Policy::Lane> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t elements = pass.elements;
+  if (elements >= lanes) {
+    // The last vector overlaps the one before it. Computed first, it also is right when a destination is a source.
+    const auto last = combination.value(AllLanes{}, d, elements - lanes);
+    for (std::size_t at = 0; at < elements - lanes; at += lanes) {
+      combination.store(AllLanes{}, d, combination.value(AllLanes{}, d, at), at);
+    }
+    combination.store(AllLanes{}, d, last, elements - lanes);
+    return;
+  }
+#if HWY_MEM_OPS_MIGHT_FAULT
+  const hn::CappedTag<typename Policy::Lane, 1> one;
+  for (std::size_t at = 0; at < elements; ++at) {
+    combination.store(AllLanes{}, one, combination.value(AllLanes{}, one, at), at);
+  }
+#else
+  if (elements == 0) return;
+  const FirstLanes access{elements};
+  combination.store(access, d, combination.value(access, d, 0), 0);
+#endif
+}
+
+template <class Policy, int... kSources>
+constexpr KernelRow kernel_row(std::integer_sequence<int, kSources...>) {
+  return {{nullptr, nullptr, combine<Policy, kSources + 2>...}};
+}
+
+// Kernels for 2..8 sources.
+template <class Policy>
+inline constexpr KernelRow kKernels = kernel_row<Policy>(std::make_integer_sequence<int, kMaxFused - 1>{});
+
+// Kernels for 1..8 sources.
+template <class Policy>
+inline constexpr KernelRow kKernelsFromOne = [] {
+  KernelRow row = kKernels<Policy>;
+  row.by_sources[1] = combine<Policy, 1>;
+  return row;
+}();
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tutti
+HWY_AFTER_NAMESPACE();
+
+#endif  // per instruction set

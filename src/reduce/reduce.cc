@@ -1,0 +1,61 @@
+#include "reduce/reduce.h"
+
+#include <cassert>
+#include <cstring>
+
+#include "reduce/block_tree.h"
+#include "reduce/plan.h"
+
+namespace tutti {
+namespace {
+
+void copy(const void* source, void* dst, std::size_t bytes) {
+  if (dst != source && bytes != 0) std::memcpy(dst, source, bytes);
+}
+
+}  // namespace
+
+bool first_changes(ReduceOp op) { return op.kind() == ReduceOp::Kind::kPreMulSum && op.scalar() != 1.0; }
+
+bool last_changes(ReduceOp op, int ranks) { return op.kind() == ReduceOp::Kind::kAvg && ranks != 1; }
+
+void reduce(const Reduction& requested, const void* const* sources, int source_count, int mapped_source, void* dst,
+            void* dst2, std::size_t elements) {
+  Reduction reduction = requested;
+  assert(source_count >= 1 && source_count <= kMaxSources && mapped_source < source_count);
+  assert(supports(reduction.op, reduction.type));
+  if (elements == 0) return;
+  if (reduction.op.kind() >= ReduceOp::Kind::kBand) {
+    elements *= element_size(reduction.type);
+    reduction.type = DataType::kU8;
+  }
+  const bool maps_input = mapped_source >= 0 && first_changes(reduction.op);
+  const bool maps_output = reduction.last && last_changes(reduction.op, reduction.ranks);
+  if (source_count == 1 && !maps_input && !maps_output) {
+    const std::size_t bytes = elements * element_size(reduction.type);
+    // dst may be where the source lies, and so may dst2.
+    copy(sources[0], dst, bytes);
+    if (dst2) copy(sources[0], dst2, bytes);
+    return;
+  }
+
+  const Plan plan(reduction, source_count, maps_input);
+  if (plan.single_pass(source_count)) {
+    Pass pass = plan.pass;
+    pass.sources = sources;
+    pass.dst = dst;
+    pass.dst2 = dst2;
+    pass.elements = elements;
+    pass.divisor = plan.divisor;
+    (*plan.combine)[source_count](pass);
+    return;
+  }
+  BlockTree tree(plan, reduction.op, reduction.type, reduction.ranks, elements, mapped_source);
+  tree.evaluate(sources, source_count, dst, dst2, elements);
+}
+
+void map_elements(const Reduction& reduction, bool first, const void* source, void* dst, std::size_t elements) {
+  reduce(reduction, &source, 1, first ? 0 : -1, dst, nullptr, elements);
+}
+
+}  // namespace tutti
