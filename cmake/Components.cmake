@@ -19,6 +19,10 @@ endfunction()
 
 function(tutti_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wno-sign-conversion)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # False alarms inside the standard library's std::string and std::vector (GCC bugs 105329, 105562).
+    target_compile_options(${target} PRIVATE -Wno-restrict -Wno-stringop-overflow)
+  endif()
   if(TUTTI_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
