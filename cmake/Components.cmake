@@ -20,7 +20,7 @@ endfunction()
 function(tutti_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wno-sign-conversion)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # False alarms inside the standard library's std::string and std::vector (GCC bugs 105329, 105562).
+    # False alarms inside the std::string and std::vector of its standard library.
     target_compile_options(${target} PRIVATE -Wno-restrict -Wno-stringop-overflow)
   endif()
   if(TUTTI_WERROR)
