@@ -41,13 +41,9 @@ struct Statistics {
   };
   // By name: "all_reduce" … "barrier", "send", "recv".
   std::map<std::string, PerCollective> collectives;
-  std::uint64_t bytes_sent_shared_memory = 0;
-  std::uint64_t bytes_sent_network = 0;
   double setup_seconds = 0;      // from the call that made the communicator until it was ready
   double discovery_seconds = 0;  // of which: finding out what the machine is made of, once per process
 };
-
-inline constexpr int kAnySource = -1;
 
 // A group of ranks that communicate. All ranks issue the same collectives in the same order. Calls from several
 // threads of a rank are safe; their order is the caller's duty. send and recv stand beside that order.

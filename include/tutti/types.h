@@ -156,4 +156,7 @@ constexpr const char* name(ReduceOp op) {
 // Bitwise operations have no meaning on floating-point types.
 constexpr bool supports(ReduceOp op, DataType type) { return op.kind() < ReduceOp::Kind::kBand || !is_floating(type); }
 
+// In place of a rank, for a receive that takes whichever message was announced first.
+inline constexpr int kAnySource = -1;
+
 }  // namespace tutti

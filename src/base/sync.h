@@ -47,4 +47,17 @@ inline void relax_cpu() {
 #endif
 }
 
+// A lock for a few instructions that are almost never contended. Satisfies Lockable: used through std::lock_guard.
+class SpinLock {
+ public:
+  void lock() {
+    while (word_.exchange(1, std::memory_order_acquire) != 0) relax_cpu();
+  }
+  bool try_lock() { return word_.exchange(1, std::memory_order_acquire) == 0; }
+  void unlock() { word_.store(0, std::memory_order_release); }
+
+ private:
+  Word word_{0};
+};
+
 }  // namespace tutti

@@ -32,7 +32,8 @@ using DescribeCall = std::function<bool(std::uint64_t sequence, CallDescription&
 // the process's control thread.
 class ControlPlane {
  public:
-  using DataHandler = std::function<void(int peer, UniqueFd socket)>;
+  // initiated_here: connect_data() on this rank opened it, not the peer.
+  using DataHandler = std::function<void(int peer, UniqueFd socket, bool initiated_here)>;
 
   // Meets the other ranks at the root. Blocks until all are here. Throws Error: kTimeout with the missing ranks,
   // kUnauthorized, kMismatch (two ranks with one number, another rank count, version or agreed settings),

@@ -23,6 +23,8 @@ struct Call {
   std::uint64_t sequence = 0;
   std::uint64_t signature = 0;
   int root = 0;
+  int channels = 1;
+  std::uint8_t ring = 0;  // which of a channel's rings its messages take slots from
   bool in_place = false;
 
   // Where a channel stands. Channel c executes rounds c, c + channels, c + 2·channels …

@@ -1,11 +1,18 @@
 #include "executor/channel.h"
 
+#include <utility>
+
 #include "schedule/peer_sets.h"
 
 namespace tutti {
 
-Channel::Channel(const Layout& layout, int index, std::byte* slots, SlotRing small, SlotRing large)
-    : endpoints_(static_cast<std::size_t>(layout.ranks)), rank_(layout.rank), slots_(slots), rings_{small, large} {
+Channel::Channel(const Layout& layout, int index, std::byte* slots, SlotRing small, SlotRing large,
+                 std::function<void()> reserve_large)
+    : endpoints_(static_cast<std::size_t>(layout.ranks)),
+      rank_(layout.rank),
+      slots_(slots),
+      rings_{small, large},
+      reserve_large_(std::move(reserve_large)) {
   for (Endpoint& endpoint : endpoints_) {
     endpoint.peer = static_cast<std::uint16_t>(&endpoint - endpoints_.data());
     endpoint.channel = static_cast<std::uint8_t>(index);
@@ -27,6 +34,12 @@ Peers Channel::peers(PeerSet set) const {
     return {named.endpoints, named.own_place};
   }
   return {std::span(&singletons_[set], 1), set < rank_ ? 1u : 0u};
+}
+
+void Channel::reserve_large_ring() {
+  if (!reserve_large_) return;
+  reserve_large_();
+  reserve_large_ = nullptr;
 }
 
 std::byte* Channel::scratch(std::size_t bytes) {

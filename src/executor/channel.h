@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,7 +27,9 @@ struct Peers {
 class Channel {
  public:
   // slots: the memory in which this rank's slots lie. small, large: its rings for short and for long messages.
-  Channel(const Layout& layout, int index, std::byte* slots, SlotRing small, SlotRing large);
+  // reserve_large: takes memory for the large ring; called once, before its first use; may throw Error.
+  Channel(const Layout& layout, int index, std::byte* slots, SlotRing small, SlotRing large,
+          std::function<void()> reserve_large = {});
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
@@ -35,10 +38,9 @@ class Channel {
   Peers peers(PeerSet set) const;
 
   std::byte* slots() const { return slots_; }
+  // The ring for short messages and the one for long ones.
   std::array<SlotRing, 2>& rings() { return rings_; }
-  // The ring for a message of so many bytes, and how long a message either of them takes.
-  SlotRing& ring_for(std::size_t bytes) { return bytes <= kSmallMessage ? rings_[0] : rings_[1]; }
-  static constexpr std::size_t kSmallMessage = 2048;
+  void reserve_large_ring();
 
   // At least this much memory for scratch chunks; allocates only when it grows.
   std::byte* scratch(std::size_t bytes);
@@ -54,6 +56,7 @@ class Channel {
   int rank_;
   std::byte* slots_;
   std::array<SlotRing, 2> rings_;
+  std::function<void()> reserve_large_;  // empty once called
   std::unique_ptr<std::byte[]> scratch_;
   std::size_t scratch_bytes_ = 0;
 };

@@ -2,15 +2,40 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "executor/step_execution.h"
 #include "transport/slot_ring.h"
 
 namespace tutti {
+namespace {
+
+constexpr std::size_t kLineBytes = 64;  // ranks write to cache lines of their own
+
+}  // namespace
+
+void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes) {
+  const Chunking& chunking = call.plan->chunking();
+  const std::size_t granule = std::max<std::size_t>(kLineBytes / call.element_bytes, 1);
+  const std::size_t chunk_elements = std::max(chunk_bytes / call.element_bytes / granule * granule, granule);
+  call.binding = Binding(count, chunking.chunks, chunk_elements, granule);
+  for (int channel = 0; channel < call.channels; ++channel) {
+    call.cursors[static_cast<std::size_t>(channel)] = {static_cast<std::size_t>(channel), 0, 0};
+  }
+  const std::size_t longest = call.binding.elements(0, 0) * call.element_bytes;
+  const std::size_t needed = 2 * static_cast<std::size_t>(chunking.slot_chunks) * longest;
+  Channel& first = *channels_.front();
+  call.ring = longest <= kSmallChunk && needed <= first.rings()[0].size() ? 0 : 1;
+  if (call.ring == 0) return;
+  for (int channel = 0; channel < call.channels; ++channel) {
+    channels_[static_cast<std::size_t>(channel)]->reserve_large_ring();
+  }
+}
 
 Progress HostExecutor::progress(Call& call) {
   if (health_.failed()) return Progress::kFailed;
   bool all_done = true;
-  for (int channel = 0; channel < call.plan->channels(); ++channel) {
+  for (int channel = 0; channel < call.channels; ++channel) {
     switch (advance(call, channel)) {
       case Progress::kDone:
         break;
@@ -38,7 +63,7 @@ Progress HostExecutor::advance(Call& call, int channel) {
           call.waiting_for = execution.peer();
           return Progress::kAgain;
         case StepExecution::Outcome::kMismatch: {
-          mismatch_ = {execution.peer(), call.signature};
+          mismatch_ = {execution.peer(), execution.peer_signature()};
           return Progress::kFailed;
         }
         case StepExecution::Outcome::kBadLength:
@@ -53,7 +78,7 @@ Progress HostExecutor::advance(Call& call, int channel) {
       cursor.arrived = 0;
     }
     cursor.step = 0;
-    cursor.round += static_cast<std::size_t>(call.plan->channels());
+    cursor.round += static_cast<std::size_t>(call.channels);
   }
   return Progress::kDone;
 }

@@ -22,6 +22,13 @@ class HostExecutor {
                Health& health, Word& progress)
       : channels_(channels), transports_(transports), health_(health), progress_(progress) {}
 
+  // Messages of calls whose chunks are no longer than this rotate through the small ring, as long as they fit.
+  static constexpr std::size_t kSmallChunk = 2048;
+
+  // Makes a call ready to run: `call` has its plan, buffers, types, sequence and signature; count and chunk_bytes give
+  // the rest. Throws Error(kSystem) when memory for a long message is not to be had.
+  void start(Call& call, std::size_t count, std::size_t chunk_bytes);
+
   // Carries the call on as far as it goes. kAgain: it waits for a peer; Call::waiting_for tells which, when it waits
   // for a message. kFailed: the communicator has failed; Health has the reason.
   Progress progress(Call& call);

@@ -2,12 +2,8 @@
 
 namespace tutti {
 
-Plan::Plan(const Algorithm& algorithm, const Layout& layout, int channels, std::size_t chunk_bytes)
-    : algorithm_(&algorithm),
-      layout_(layout),
-      chunking_(algorithm.chunking(layout)),
-      channels_(channels),
-      chunk_bytes_(chunk_bytes) {
+Plan::Plan(const Algorithm& algorithm, const Layout& layout)
+    : algorithm_(&algorithm), layout_(layout), chunking_(algorithm.chunking(layout)) {
   if (is_rooted(algorithm.collective)) return;
   const int count = algorithm.steps(layout, 0);
   if (static_cast<std::size_t>(count) * sizeof(Step) > kLargestStoredList) return;

@@ -14,13 +14,11 @@ class Plan {
  public:
   static constexpr std::size_t kLargestStoredList = 64 * 1024;  // bytes
 
-  Plan(const Algorithm& algorithm, const Layout& layout, int channels, std::size_t chunk_bytes);
+  Plan(const Algorithm& algorithm, const Layout& layout);
 
   const Algorithm& algorithm() const { return *algorithm_; }
   const Layout& layout() const { return layout_; }
   const Chunking& chunking() const { return chunking_; }
-  int channels() const { return channels_; }
-  std::size_t chunk_bytes() const { return chunk_bytes_; }
 
   int steps(int root) const {
     return stored_.empty() ? algorithm_->steps(layout_, root) : static_cast<int>(stored_.size());
@@ -33,8 +31,6 @@ class Plan {
   const Algorithm* algorithm_;
   Layout layout_;
   Chunking chunking_;
-  int channels_;
-  std::size_t chunk_bytes_;
   std::vector<Step> stored_;
 };
 

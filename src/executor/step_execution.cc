@@ -47,7 +47,9 @@ StepExecution::Outcome StepExecution::check_messages() {
     const Line* line = arrived(endpoint);
     if (line != nullptr && line->signature == call_.signature) continue;
     peer_ = endpoint.peer;
-    return line == nullptr ? Outcome::kBlocked : Outcome::kMismatch;
+    if (line == nullptr) return Outcome::kBlocked;
+    peer_signature_ = line->signature;
+    return Outcome::kMismatch;
   }
   for (std::uint32_t i = 0; i < step_.part; ++i) {
     part_offset_ += call_.binding.elements(step_.shape - step_.part + i, cursor_.round) * call_.element_bytes;
@@ -68,7 +70,7 @@ bool StepExecution::find_room() {
   sent_ = {call_.sequence, {channel_.rings()[0].head(), channel_.rings()[1].head()}};
   if (bytes_ <= Line::kPayload) return true;
   auto endpoints = channel_.endpoints();
-  const auto slot = channel_.ring_for(bytes_).take(bytes_, endpoints);
+  const auto slot = channel_.rings()[call_.ring].take(bytes_, endpoints);
   if (!slot) return false;
   slot_ = *slot;
   return true;

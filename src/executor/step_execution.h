@@ -23,6 +23,8 @@ class StepExecution {
   Outcome run();
   // The peer that is waited for or has sent something wrong; -1 when the step waits for room.
   int peer() const { return peer_; }
+  // Of the message that does not belong to this call.
+  std::uint64_t peer_signature() const { return peer_signature_; }
 
  private:
   static constexpr std::size_t kNoSlot = ~std::size_t{0};
@@ -32,7 +34,6 @@ class StepExecution {
   void compute();
   void compute_chunk(std::uint32_t index, std::size_t message_offset, std::byte* sent);
   void publish_value();
-  bool readable_by(const Endpoint& endpoint) const;
 
   std::byte* address(Space space, std::uint32_t chunk) const;
   std::size_t chunk_bytes(std::uint32_t index) const;
@@ -47,8 +48,8 @@ class StepExecution {
   std::size_t part_offset_ = 0;  // where the value begins in each received message
   std::size_t slot_ = kNoSlot;   // offset of the slot that the value is written to
   Endpoint::Sent sent_;
-  const std::byte* in_memory_ = nullptr;  // where peers may read the value in place
   int peer_ = -1;
+  std::uint64_t peer_signature_ = 0;
   alignas(64) std::array<std::byte, Line::kPayload> inline_value_;
 };
 

@@ -49,14 +49,23 @@ inline void take_message(Endpoint& endpoint, const Line& line) {
   ++endpoint.received;
 }
 
+// Tells the peer at once.
+inline void tell_credit(Endpoint& endpoint) {
+  if (endpoint.transport != nullptr) {
+    endpoint.transport->consumed(endpoint);
+  } else {
+    publish(*endpoint.credit_out, endpoint.received);  // observed by refresh_acknowledged() at the peer
+  }
+  endpoint.told = endpoint.received;
+}
+
 // Tells the peer what it has not been told by a line: once half a window is owed, so that one-way traffic flows. (What
 // is owed at the end of a call is covered by the progress word, or by Transport::flush.)
 inline void settle_credit(Endpoint& endpoint) {
   if (endpoint.transport != nullptr) {
     endpoint.transport->consumed(endpoint);
   } else if ((endpoint.received - endpoint.told) * 2 >= endpoint.window) {
-    publish(*endpoint.credit_out, endpoint.received);  // observed by refresh_acknowledged() at the peer
-    endpoint.told = endpoint.received;
+    tell_credit(endpoint);
   }
 }
 

@@ -130,6 +130,7 @@ HostGroup join_host_group(const HostGroupRequest& request) {
     group.members.push_back(candidates[place]);
     group.areas.push_back(place);
   }
+  group.leader_of.assign(leader_of.begin(), leader_of.end());
   return group;
 }
 

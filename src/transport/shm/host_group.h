@@ -17,6 +17,7 @@ struct HostGroup {
   std::vector<int> members;          // ranks, ascending; this one included
   std::vector<std::uint32_t> areas;  // each member's area in the segment
   std::uint32_t own_area = 0;
+  std::vector<int> leader_of;  // of every rank of the communicator: ranks with one leader share memory
   SegmentLayout layout;
   Segment segment;
 };

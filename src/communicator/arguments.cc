@@ -1,0 +1,143 @@
+#include "communicator/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+class Checker {
+ public:
+  Checker(const CollectiveArguments& arguments, int rank, int ranks, const std::string& communicator)
+      : arguments_(arguments), rank_(rank), ranks_(ranks), communicator_(communicator) {}
+
+  bool run() const {
+    check_kinds();
+    const BufferBlocks blocks = buffer_blocks(arguments_.collective, rank_, ranks_, arguments_.root);
+    check_sizes();
+    check_buffer(arguments_.input, blocks.input, "input");
+    check_buffer(arguments_.output, blocks.output, "output");
+    return check_overlap(blocks);
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void reject(fmt::format_string<Args...> format, Args&&... args) const {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{} on \"{}\": {}", name(arguments_.collective), communicator_,
+                                                         fmt::format(format, std::forward<Args>(args)...)));
+  }
+
+  void check_kinds() const {
+    if (static_cast<unsigned>(arguments_.type) >= kDataTypes) {
+      reject("{} is no element type", static_cast<int>(arguments_.type));
+    }
+    if (is_rooted(arguments_.collective) && (arguments_.root < 0 || arguments_.root >= ranks_)) {
+      reject("root {} is out of range: there are ranks 0 to {}", arguments_.root, ranks_ - 1);
+    }
+    if (!reduces(arguments_.collective)) return;
+    const ReduceOp op = arguments_.op;
+    if (static_cast<unsigned>(op.kind()) >= ReduceOp::kKinds) reject("{} is no reduction", static_cast<int>(op.kind()));
+    if (!supports(op, arguments_.type)) {
+      reject("{} is not defined for {}: bitwise operations take integers", name(op), name(arguments_.type));
+    }
+    if (op.kind() == ReduceOp::Kind::kPreMulSum && !is_floating(arguments_.type) &&
+        op.scalar() != std::trunc(op.scalar())) {
+      reject("the scalar {} of mulsum is no whole number, and {} is an integer type", op.scalar(),
+             name(arguments_.type));
+    }
+  }
+
+  void check_sizes() const {
+    const std::size_t largest = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+    const std::size_t per_element = element_size(arguments_.type) * static_cast<std::size_t>(ranks_);
+    if (arguments_.count > largest / per_element) {
+      reject("count {} is too large: {} blocks of {} elements do not fit into memory", arguments_.count, ranks_,
+             arguments_.count);
+    }
+  }
+
+  void check_buffer(const void* buffer, std::size_t blocks, const char* what) const {
+    if (blocks == 0 || arguments_.count == 0) return;
+    if (buffer == nullptr) reject("{} is null, but the count is {}", what, arguments_.count);
+    if (reinterpret_cast<std::uintptr_t>(buffer) % element_size(arguments_.type) != 0) {
+      reject("{} {} is not aligned to its elements of {} bytes", what, buffer, element_size(arguments_.type));
+    }
+  }
+
+  bool check_overlap(const BufferBlocks& blocks) const {
+    if (blocks.input == 0 || blocks.output == 0 || arguments_.count == 0) return false;
+    const std::size_t block = arguments_.count * element_size(arguments_.type);
+    const auto input = reinterpret_cast<std::uintptr_t>(arguments_.input);
+    const auto output = reinterpret_cast<std::uintptr_t>(arguments_.output);
+    const std::uintptr_t own = block * static_cast<std::size_t>(rank_);
+    // In place as NCCL defines it: the single block lies where this rank's block lies among the many.
+    const bool in_place =
+        input + (blocks.input > blocks.output ? own : 0) == output + (blocks.output > blocks.input ? own : 0);
+    const bool overlap = input < output + blocks.output * block && output < input + blocks.input * block;
+    if (overlap && !in_place) {
+      const char* rule = blocks.input == blocks.output  ? "input == output"
+                         : blocks.input < blocks.output ? "input == output + rank*count"
+                                                        : "output == input + rank*count";
+      reject("input and output overlap; use separate buffers, or call in place with {}", rule);
+    }
+    return in_place;
+  }
+
+  const CollectiveArguments& arguments_;
+  int rank_;
+  int ranks_;
+  const std::string& communicator_;
+};
+
+}  // namespace
+
+BufferBlocks buffer_blocks(Collective collective, int rank, int ranks, int root) {
+  const auto all = static_cast<std::size_t>(ranks);
+  const bool at_root = rank == root;
+  switch (collective) {
+    case Collective::kAllReduce:
+      return {1, 1};
+    case Collective::kAllGather:
+      return {1, all};
+    case Collective::kReduceScatter:
+      return {all, 1};
+    case Collective::kBroadcast:
+      return {at_root ? 1u : 0u, 1};
+    case Collective::kReduce:
+      return {1, at_root ? 1u : 0u};
+    case Collective::kGather:
+      return {1, at_root ? all : 0};
+    case Collective::kScatter:
+      return {at_root ? all : 0, 1};
+    case Collective::kAllToAll:
+      return {all, all};
+    case Collective::kBarrier:
+      return {0, 0};
+  }
+  return {0, 0};
+}
+
+std::size_t largest_blocks(Collective collective, int ranks) {
+  const BufferBlocks blocks = buffer_blocks(collective, 0, ranks, 0);
+  return std::max(blocks.input, blocks.output);
+}
+
+bool check_arguments(const CollectiveArguments& arguments, int rank, int ranks, const std::string& communicator) {
+  return Checker(arguments, rank, ranks, communicator).run();
+}
+
+std::string describe(const CallShape& shape) {
+  if (shape.collective == Collective::kBarrier) return name(shape.collective);
+  std::string text = fmt::format("{} {}×{}", name(shape.collective), name(shape.type), shape.count);
+  if (reduces(shape.collective)) text += fmt::format(" {}", name(ReduceOp(shape.op)));
+  if (is_rooted(shape.collective)) text += fmt::format(" root {}", shape.root);
+  return text;
+}
+
+}  // namespace tutti

@@ -1,0 +1,100 @@
+#include "tutti/communicator.h"
+
+#include <utility>
+
+#include "communicator/session.h"
+#include "communicator/setup.h"
+
+namespace tutti {
+
+// The public face of a Session, once it is open.
+class Communicator::Impl {
+ public:
+  explicit Impl(std::unique_ptr<Session> opened) : session(std::move(opened)) {}
+  std::unique_ptr<Session> session;
+};
+
+namespace {
+
+Collective collective_named(std::string_view text) {
+  for (int c = 0; c < kCollectives; ++c) {
+    if (text == name(static_cast<Collective>(c))) return static_cast<Collective>(c);
+  }
+  throw Error(ErrorCode::kInvalidArgument, "there is no collective \"" + std::string(text) + "\"");
+}
+
+}  // namespace
+
+Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator& Communicator::operator=(Communicator&&) noexcept = default;
+Communicator::~Communicator() = default;
+
+Communicator Communicator::from_environment(const Options& options) {
+  const Config config = configure(options);
+  return Communicator(std::make_unique<Impl>(open_session(membership_from_environment(config), config, options)));
+}
+
+Communicator Communicator::create(const UniqueId& id, int rank, int ranks, const Options& options) {
+  const Config config = configure(options);
+  return Communicator(std::make_unique<Impl>(open_session(membership_from_id(id, rank, ranks), config, options)));
+}
+
+Communicator Communicator::create(const Store& store, const std::string& key, int rank, int ranks,
+                                  const Options& options) {
+  if (rank == 0) {
+    const UniqueId id = UniqueId::create();
+    store.set(key, id.to_text());
+    return create(id, rank, ranks, options);
+  }
+  return create(UniqueId::parse(store.get(key)), rank, ranks, options);
+}
+
+void Communicator::destroy() { impl_->session->destroy(); }
+
+int Communicator::rank() const { return impl_->session->rank(); }
+int Communicator::ranks() const { return impl_->session->ranks(); }
+int Communicator::hosts() const { return impl_->session->hosts(); }
+const std::string& Communicator::name() const { return impl_->session->name(); }
+Statistics Communicator::statistics() const { return impl_->session->statistics(); }
+std::string Communicator::plan(std::string_view collective, std::size_t count, DataType type) const {
+  return impl_->session->plan_text(collective_named(collective), count, type);
+}
+
+void Communicator::all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, Stream) {
+  impl_->session->run({Collective::kAllReduce, input, output, count, type, op, 0});
+}
+
+void Communicator::all_gather(const void* input, void* output, std::size_t count, DataType type, Stream) {
+  impl_->session->run({Collective::kAllGather, input, output, count, type, kSum, 0});
+}
+
+void Communicator::reduce_scatter(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,
+                                  Stream) {
+  impl_->session->run({Collective::kReduceScatter, input, output, count, type, op, 0});
+}
+
+void Communicator::broadcast(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
+  impl_->session->run({Collective::kBroadcast, input, output, count, type, kSum, root});
+}
+
+void Communicator::reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, int root,
+                          Stream) {
+  impl_->session->run({Collective::kReduce, input, output, count, type, op, root});
+}
+
+void Communicator::gather(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
+  impl_->session->run({Collective::kGather, input, output, count, type, kSum, root});
+}
+
+void Communicator::scatter(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
+  impl_->session->run({Collective::kScatter, input, output, count, type, kSum, root});
+}
+
+void Communicator::all_to_all(const void* input, void* output, std::size_t count, DataType type, Stream) {
+  impl_->session->run({Collective::kAllToAll, input, output, count, type, kSum, 0});
+}
+
+void Communicator::barrier(Stream) { impl_->session->run({}); }
+
+}  // namespace tutti

@@ -1,0 +1,241 @@
+#include "communicator/session.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "collectives/registry.h"
+#include "communicator/setup.h"
+#include "transport/messages.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::chrono::seconds kCompareAfter{1};
+constexpr std::chrono::seconds kVerdictWait{5};
+
+CallDescription describe_call(const CallShape& shape, std::uint64_t sequence) {
+  CallDescription description;
+  description.sequence = sequence;
+  description.signature = signature_of(shape, sequence);
+  const std::string text = describe(shape);
+  std::memcpy(description.text, text.data(), std::min(text.size(), sizeof(description.text) - 1));
+  return description;
+}
+
+}  // namespace
+
+// Calls run in the order in which they were issued: each takes a number and waits until it is called.
+class Session::Turn {
+ public:
+  explicit Turn(Session& session) : session_(session) {
+    const std::uint64_t mine = take_number(session_.next_turn_);
+    Waiter waiter({}, session_.spin_);
+    while (observe(session_.turn_) != mine) waiter.pause();  // published by the destructor of the turn before
+  }
+  ~Turn() { publish(session_.turn_, peek(session_.turn_) + 1); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Session& session_;
+};
+
+Session::Session(Parts parts)
+    : name_(std::move(parts.name)),
+      placement_(std::move(parts.placement)),
+      layout_(parts.layout),
+      reproducible_(parts.reproducible),
+      health_(std::move(parts.health)),
+      log_(std::move(parts.log)),
+      group_(std::move(parts.group)),
+      channels_(std::move(parts.channels)),
+      owned_transports_(std::move(parts.transports)),
+      selector_(std::move(parts.selector)),
+      control_(std::move(parts.control)),
+      executor_(channels_, transports_, *health_,
+                progress_word(group_->layout, group_->segment.data(), group_->own_area)),
+      plans_(algorithms().size()),
+      spin_(parts.spin),
+      setup_seconds_(parts.setup_seconds),
+      discovery_seconds_(parts.discovery_seconds) {
+  for (const auto& transport : owned_transports_) transports_.push_back(transport.get());
+  control_->set_describe_call([log = log_.get()](std::uint64_t sequence, CallDescription& out) {
+    CallShape shape;
+    if (!log->find(sequence, shape)) return false;
+    out = describe_call(shape, sequence);
+    return true;
+  });
+}
+
+Session::~Session() {
+  try {
+    destroy();
+  } catch (const Error&) {
+    // Whoever wants to know calls destroy().
+  }
+}
+
+void Session::run(const CollectiveArguments& arguments) {
+  const bool in_place = check_arguments(arguments, rank(), ranks(), name_);
+  const CallShape shape{arguments.collective, arguments.type, arguments.op.kind(),
+                        static_cast<std::uint32_t>(arguments.root), arguments.count};
+  const Turn turn(*this);
+  const std::uint64_t sequence = ++sequence_;
+  if (health_->failed()) fail_call(shape, sequence);
+  log_->record(sequence, shape);
+
+  const std::size_t element_bytes = element_size(arguments.type);
+  const std::size_t bytes = arguments.count * element_bytes * largest_blocks(arguments.collective, ranks());
+  const Choice& choice = selector_->choose(arguments.collective, bytes);
+  Call call;
+  call.plan = &plan_for(choice);
+  call.reduction = {arguments.type, arguments.op, ranks(), false, reproducible_};
+  call.input = static_cast<const std::byte*>(arguments.input);
+  call.output = static_cast<std::byte*>(arguments.output);
+  call.element_bytes = element_bytes;
+  call.sequence = sequence;
+  call.signature = signature_of(shape, sequence);
+  call.root = arguments.root;
+  call.channels = choice.channels;
+  call.in_place = in_place;
+  try {
+    executor_.start(call, arguments.count, choice.chunk_bytes);
+  } catch (const Error& error) {
+    health_->fail(error.code(), error.what(), rank());
+    control_->poison(ErrorCode::kRemote, fmt::format("{}: {}", control_->describe(rank()), error.what()), rank());
+    fail_call(shape, sequence);
+  }
+  if (executor_.progress(call) != Progress::kDone) drive(call, shape);
+
+  Counter& counter = counters_[static_cast<std::size_t>(arguments.collective)];
+  note(counter.calls, peek(counter.calls) + 1);
+  note(counter.bytes, peek(counter.bytes) + bytes);
+}
+
+void Session::drive(Call& call, const CallShape& shape) {
+  Waiter waiter(transports_, spin_);
+  bool compared = false;
+  while (true) {
+    switch (executor_.progress(call)) {
+      case Progress::kDone:
+        return;
+      case Progress::kFailed:
+        if (const auto& mismatch = executor_.mismatch(); !health_->failed() && mismatch.peer >= 0) {
+          report_mismatch(shape, call.sequence, mismatch.signature, mismatch.peer);
+        }
+        fail_call(shape, call.sequence);
+      case Progress::kAgain:
+        break;
+    }
+    if (progress_transports()) {
+      waiter.reset();
+    } else if (waiter.pause()) {
+      check_wait(call, shape, waiter.waited(), compared);
+    }
+  }
+}
+
+bool Session::progress_transports() {
+  bool moved = false;
+  for (Transport* transport : transports_) moved |= transport->progress();
+  return moved;
+}
+
+void Session::check_wait(Call& call, const CallShape& shape, Clock::duration waited, bool& compared) {
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer == rank() || health_->left_after(peer) >= call.sequence) continue;
+    // What it sent before it left may only just have arrived.
+    progress_transports();
+    if (executor_.progress(call) != Progress::kAgain) return;
+    health_->fail(ErrorCode::kRemote,
+                  fmt::format("{} left after call #{}, and this call needs it: all ranks must make the same calls",
+                              control_->describe(peer), health_->left_after(peer)),
+                  peer);
+    return;
+  }
+  check_unexpected_messages(call, shape);
+  if (!compared && waited > kCompareAfter) {
+    control_->compare_call(describe_call(shape, call.sequence));
+    compared = true;
+  }
+}
+
+// Ranks that disagree on a call may each wait for somebody who never writes to them. But whoever does write can be
+// seen.
+void Session::check_unexpected_messages(const Call& call, const CallShape& shape) {
+  for (const auto& channel : channels_) {
+    for (const Endpoint& endpoint : channel->endpoints()) {
+      if (endpoint.in == nullptr) continue;
+      const Line* line = arrived(endpoint);
+      if (line == nullptr || line->signature == call.signature) continue;
+      if (sequence_near(line->signature, call.sequence) > call.sequence) continue;
+      report_mismatch(shape, call.sequence, line->signature, endpoint.peer);
+      return;
+    }
+  }
+}
+
+void Session::report_mismatch(const CallShape& shape, std::uint64_t sequence, std::uint64_t other_signature, int peer) {
+  // The message may be left over from an earlier call in which nobody here waited for it.
+  CallShape suspect = shape;
+  std::uint64_t suspect_sequence = std::min(sequence_near(other_signature, sequence), sequence);
+  if (suspect_sequence == sequence || !log_->find(suspect_sequence, suspect)) {
+    suspect_sequence = sequence;
+    suspect = shape;
+  }
+  control_->compare_call(describe_call(suspect, suspect_sequence));
+  const Deadline deadline = Clock::now() + kVerdictWait;
+  Waiter waiter({}, false);
+  while (!health_->failed() && Clock::now() < deadline) waiter.pause();
+  const std::string reason = fmt::format(
+      "{} sent a message of another call than #{} {}: all ranks must make the same calls with the same "
+      "count, type, operation and root",
+      control_->describe(peer), suspect_sequence, describe(suspect));
+  if (health_->fail(ErrorCode::kMismatch, reason, peer)) control_->poison(ErrorCode::kMismatch, reason, peer);
+}
+
+void Session::fail_call(const CallShape& shape, std::uint64_t sequence) const {
+  const Error reason = health_->reason();
+  throw Error(reason.code(),
+              fmt::format("{} #{} of \"{}\" on rank {}: {}", describe(shape), sequence, name_, rank(), reason.what()),
+              reason.peer());
+}
+
+const Plan& Session::plan_for(const Choice& choice) {
+  std::unique_ptr<Plan>& plan = plans_[static_cast<std::size_t>(choice.algorithm)];
+  if (plan == nullptr) {
+    plan = std::make_unique<Plan>(algorithms()[static_cast<std::size_t>(choice.algorithm)], layout_);
+  }
+  return *plan;
+}
+
+std::string Session::plan_text(Collective collective, std::size_t count, DataType type) const {
+  const Choice& choice =
+      selector_->choose(collective, count * element_size(type) * largest_blocks(collective, ranks()));
+  const char* transport = layout_.hosts == 1 ? "shm" : layout_.hosts == layout_.ranks ? "tcp" : "shm+tcp";
+  return fmt::format("{} over {}", algorithms()[static_cast<std::size_t>(choice.algorithm)].name, transport);
+}
+
+Statistics Session::statistics() const {
+  Statistics statistics;
+  for (int c = 0; c < kCollectives; ++c) {
+    const Counter& counter = counters_[static_cast<std::size_t>(c)];
+    statistics.collectives[tutti::name(static_cast<Collective>(c))] = {peek(counter.calls), peek(counter.bytes)};
+  }
+  statistics.setup_seconds = setup_seconds_;
+  statistics.discovery_seconds = discovery_seconds_;
+  return statistics;
+}
+
+void Session::destroy() {
+  const Turn turn(*this);
+  if (std::exchange(destroyed_, true)) return;
+  control_->leave(sequence_);
+}
+
+}  // namespace tutti

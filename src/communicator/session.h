@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "base/health.h"
+#include "bootstrap/control_plane.h"
+#include "collectives/selector.h"
+#include "communicator/arguments.h"
+#include "executor/call.h"
+#include "executor/channel.h"
+#include "executor/host_executor.h"
+#include "executor/operation_log.h"
+#include "executor/plan.h"
+#include "executor/waiter.h"
+#include "schedule/placement.h"
+#include "transport/shm/host_group.h"
+#include "transport/transport.h"
+#include "tutti/communicator.h"
+
+namespace tutti {
+
+// A communicator at work on one rank: everything that set-up has made, and the order of its calls. Made by
+// open_session() (setup.h); its public face is Communicator.
+class Session {
+ public:
+  struct Parts;  // what set-up hands over; see setup.h
+
+  explicit Session(Parts parts);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  int rank() const { return layout_.rank; }
+  int ranks() const { return layout_.ranks; }
+  int hosts() const { return layout_.hosts; }
+  const std::string& name() const { return name_; }
+
+  // Blocks until the collective is done on this rank. Throws Error.
+  void run(const CollectiveArguments& arguments);
+  // The algorithm and the transports of a call of this size: "two_shot over shm".
+  std::string plan_text(Collective collective, std::size_t count, DataType type) const;
+  Statistics statistics() const;
+  void destroy();
+
+ private:
+  class Turn;
+
+  void drive(Call& call, const CallShape& shape);
+  // What costs more than a look at memory, now and then during a long wait. Throws when the call cannot end.
+  void check_wait(Call& call, const CallShape& shape, Clock::duration waited, bool& compared);
+  void check_unexpected_messages(const Call& call, const CallShape& shape);
+  void report_mismatch(const CallShape& shape, std::uint64_t sequence, std::uint64_t other_signature, int peer);
+  [[noreturn]] void fail_call(const CallShape& shape, std::uint64_t sequence) const;
+  const Plan& plan_for(const Choice& choice);
+  bool progress_transports();
+
+  std::string name_;
+  Placement placement_;
+  Layout layout_;
+  bool reproducible_;
+  std::unique_ptr<Health> health_;
+  std::unique_ptr<OperationLog> log_;
+  std::unique_ptr<HostGroup> group_;
+  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<std::unique_ptr<Transport>> owned_transports_;
+  std::vector<Transport*> transports_;
+  std::unique_ptr<Selector> selector_;
+  std::unique_ptr<ControlPlane> control_;  // after what its handlers use
+  HostExecutor executor_;
+  std::vector<std::unique_ptr<Plan>> plans_;  // by the algorithm's number in the registry
+  bool spin_;
+
+  Word next_turn_{0};
+  Word turn_{0};
+  std::uint64_t sequence_ = 0;  // of the last call issued; guarded by the turn
+
+  struct Counter {
+    Word calls{0};
+    Word bytes{0};
+  };
+  std::array<Counter, kCollectives> counters_;
+  double setup_seconds_;
+  double discovery_seconds_;
+  bool destroyed_ = false;
+};
+
+}  // namespace tutti

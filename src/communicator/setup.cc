@@ -1,0 +1,194 @@
+#include "communicator/setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "topology/machine.h"
+#include "transport/shm/shm_endpoint.h"
+#include "transport/tcp/tcp_transport.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kNoArea = ~std::uint32_t{0};
+constexpr int kManyRanks = 64;  // beyond, connections get fewer lines and one channel
+constexpr std::size_t kSmallestRing = std::size_t{1} << 20;
+constexpr std::size_t kLargestRing = std::size_t{8} << 20;
+
+// What a rank tells all others about itself before anything is decided.
+struct Facts {
+  std::uint64_t ring_bytes;  // the slot ring that suits its caches
+};
+static_assert(sizeof(Facts) == 8);
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// The machine is looked at once in a process, by its first communicator.
+const Machine& machine_of_process() {
+  static const Machine machine = discover_machine();
+  return machine;
+}
+
+std::size_t wished_ring_bytes(const Config& config) {
+  if (const auto given = config.integer(Setting::kRingBytes); given > 0) return static_cast<std::size_t>(given);
+  return std::clamp(2 * machine_of_process().l2_bytes, kSmallestRing, kLargestRing);
+}
+
+// Ranks with another text never share memory. The same kernel is where sharing can be tried.
+std::string host_text(const Config& config, int rank) {
+  if (config.flag(Setting::kShmDisable)) return fmt::format("rank {} alone", rank);
+  if (config.given(Setting::kHostId)) return "id " + config.text(Setting::kHostId);
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  return "boot " + boot;
+}
+
+std::size_t agree_on_ring_bytes(ControlPlane& control, const Config& config, Deadline deadline) {
+  const Facts mine{wished_ring_bytes(config)};
+  std::uint64_t smallest = mine.ring_bytes;
+  for (const auto& answer : control.all_gather(std::as_bytes(std::span(&mine, 1)), deadline)) {
+    Facts theirs{};
+    if (answer.size() != sizeof(theirs)) {
+      throw Error(ErrorCode::kRemote, "a rank described itself in another way: the ranks run different versions");
+    }
+    std::memcpy(&theirs, answer.data(), sizeof(theirs));
+    smallest = std::min(smallest, theirs.ring_bytes);
+  }
+  return static_cast<std::size_t>(smallest) / SegmentLayout::kPage * SegmentLayout::kPage;
+}
+
+SegmentLayout segment_layout(const Config& config, int ranks, std::size_t ring_bytes) {
+  SegmentLayout layout;
+  const auto channels = config.integer(Setting::kChannels);
+  layout.channels = channels > 0 ? static_cast<std::uint32_t>(channels) : (ranks <= kManyRanks ? 2 : 1);
+  layout.large_ring_bytes = ring_bytes;
+  if (ranks > kManyRanks) {
+    layout.window = 2;
+    layout.piece_bytes = SegmentLayout::kPage;
+  }
+  return layout;
+}
+
+// Everything that is written often is made present now; the large rings when long messages flow.
+void reserve_area(const HostGroup& group) {
+  const SegmentLayout& layout = group.layout;
+  group.segment.reserve(layout.area(group.own_area), layout.large_ring(0),
+                        "the flags and short messages of a communicator");
+}
+
+std::vector<std::unique_ptr<Channel>> make_channels(const Layout& layout, HostGroup& group) {
+  std::vector<std::unique_ptr<Channel>> channels;
+  const SegmentLayout& memory = group.layout;
+  std::byte* area = group.segment.data() + memory.area(group.own_area);
+  for (std::uint32_t c = 0; c < memory.channels; ++c) {
+    const auto reserve = [segment = &group.segment, offset = memory.area(group.own_area) + memory.large_ring(c),
+                          bytes = memory.large_ring_bytes] {
+      segment->reserve(offset, bytes, "the slots of long messages");
+    };
+    channels.push_back(std::make_unique<Channel>(layout, static_cast<int>(c), area,
+                                                 SlotRing(memory.small_ring(c), memory.small_ring_bytes, 0),
+                                                 SlotRing(memory.large_ring(c), memory.large_ring_bytes, 1), reserve));
+  }
+  return channels;
+}
+
+// Connections to the ranks of this host lie in its segment; the others go over TCP, opened at first use.
+void connect_everyone(Session::Parts& parts) {
+  const HostGroup& group = *parts.group;
+  const SegmentLayout& memory = group.layout;
+  std::vector<std::uint32_t> area_of(static_cast<std::size_t>(parts.layout.ranks), kNoArea);
+  for (std::size_t i = 0; i < group.members.size(); ++i) {
+    area_of[static_cast<std::size_t>(group.members[i])] = group.areas[i];
+  }
+  TcpTransport* tcp = nullptr;
+  if (group.members.size() < area_of.size()) {
+    TcpLimits limits;
+    limits.channels = static_cast<int>(memory.connections());
+    limits.window = memory.window;
+    limits.max_message_bytes = static_cast<std::uint32_t>(memory.large_ring_bytes);
+    ControlPlane* control = parts.control.get();
+    auto transport = std::make_unique<TcpTransport>(
+        parts.layout.rank, parts.layout.ranks, *parts.health, [control](int peer) { control->connect_data(peer); },
+        limits);
+    tcp = transport.get();
+    parts.transports.push_back(std::move(transport));
+  }
+  for (std::uint32_t c = 0; c < memory.channels; ++c) {
+    for (Endpoint& endpoint : parts.channels[c]->endpoints()) {
+      if (endpoint.peer == parts.layout.rank) continue;
+      if (const std::uint32_t area = area_of[endpoint.peer]; area != kNoArea) {
+        connect_shared_memory(endpoint, memory, group.segment.data(), c, group.own_area, area);
+      } else {
+        tcp->add_endpoint(endpoint);
+      }
+    }
+  }
+  if (tcp != nullptr) {
+    parts.control->set_data_handler([tcp](int peer, UniqueFd socket, bool initiated_here) {
+      tcp->attach(peer, std::move(socket), initiated_here);
+    });
+  }
+}
+
+}  // namespace
+
+Config configure(const Options& options) { return Config::from_environment().with(options.config); }
+
+std::unique_ptr<Session> open_session(Membership membership, const Config& config, const Options& options) {
+  const auto start = Clock::now();
+  const Deadline deadline = start + config.duration(Setting::kMeetTimeout);
+  membership.name = options.name;
+  complete_membership(membership, deadline);
+
+  Session::Parts parts;
+  parts.name = options.name;
+  parts.reproducible = options.reproducible;
+  parts.health = std::make_unique<Health>(membership.ranks);
+  parts.log = std::make_unique<OperationLog>();
+  parts.control = ControlPlane::meet(membership, config, *parts.health);
+  ControlPlane& control = *parts.control;
+
+  const auto discovery = Clock::now();
+  const Machine& machine = machine_of_process();
+  parts.discovery_seconds = seconds_since(discovery);
+
+  const std::size_t ring_bytes = agree_on_ring_bytes(control, config, deadline);
+  HostGroupRequest request;
+  request.rank = membership.rank;
+  request.ranks = membership.ranks;
+  request.host = host_text(config, membership.rank);
+  request.key = control.derive_key("shared memory");
+  request.directory = config.text(Setting::kShmDir);
+  request.layout = segment_layout(config, membership.ranks, ring_bytes);
+  request.exchange = [&](std::span<const std::byte> mine) { return control.all_gather(mine, deadline); };
+  parts.group = std::make_unique<HostGroup>(join_host_group(request));
+  reserve_area(*parts.group);
+
+  parts.placement = Placement(parts.group->leader_of);
+  parts.layout = parts.placement.layout(membership.rank);
+  parts.channels = make_channels(parts.layout, *parts.group);
+  parts.spin = parts.group->members.size() <= machine.usable.size();
+
+  SelectorOptions selection;
+  selection.channels = static_cast<int>(parts.group->layout.channels);
+  selection.ring_bytes = ring_bytes;
+  selection.reproducible = options.reproducible;
+  selection.algorithm = config.text(Setting::kAlgorithm);
+  selection.chunk_bytes = static_cast<std::size_t>(config.integer(Setting::kChunkBytes));
+  parts.selector = std::make_unique<Selector>(parts.layout, selection);
+
+  connect_everyone(parts);
+  control.all_gather({}, deadline);  // nobody begins before all are ready to receive
+  parts.setup_seconds = seconds_since(start);
+  log_info("communicator \"{}\": rank {} of {} ready in {:.1f} ms ({} hosts)", options.name, membership.rank,
+           membership.ranks, parts.setup_seconds * 1e3, parts.layout.hosts);
+  return std::make_unique<Session>(std::move(parts));
+}
+
+}  // namespace tutti

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+
+#include "bootstrap/membership.h"
+#include "communicator/session.h"
+#include "tutti/communicator.h"
+
+namespace tutti {
+
+struct Session::Parts {
+  std::string name;
+  Placement placement{1};
+  Layout layout;  // points into placement
+  bool reproducible = false;
+  std::unique_ptr<Health> health;
+  std::unique_ptr<OperationLog> log;
+  std::unique_ptr<HostGroup> group;
+  std::vector<std::unique_ptr<Channel>> channels;
+  std::vector<std::unique_ptr<Transport>> transports;
+  std::unique_ptr<Selector> selector;
+  std::unique_ptr<ControlPlane> control;
+  bool spin = true;
+  double setup_seconds = 0;
+  double discovery_seconds = 0;
+};
+
+// The environment's settings with those of the options on top. Throws Error(kInvalidSetting).
+Config configure(const Options& options);
+
+// Makes a communicator out of its members: they meet, find out which of them share memory, agree on what decides how
+// calls are run, and connect what is left. Collective; blocks until all are ready. Throws Error.
+std::unique_ptr<Session> open_session(Membership membership, const Config& config, const Options& options);
+
+}  // namespace tutti

@@ -1,0 +1,190 @@
+#include "executor/point_to_point.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "transport/messages.h"
+
+namespace tutti {
+namespace {
+
+// Point-to-point messages match by announcement number; the line's signature says the same.
+void publish_inline(Endpoint& endpoint, const void* payload, std::size_t bytes, std::uint64_t number) {
+  std::memcpy(next_line(endpoint).payload, payload, bytes);
+  publish_line(endpoint, {Way::kInline, 0, static_cast<std::uint32_t>(bytes)}, number, {});
+}
+
+template <class T>
+T read_inline(const Line& line) {
+  static_assert(sizeof(T) <= Line::kPayload);
+  T value;
+  std::memcpy(&value, line.payload, sizeof(T));
+  return value;
+}
+
+}  // namespace
+
+PointToPoint::PointToPoint(int rank, int ranks, Health& health, std::byte* slots, std::size_t piece_bytes)
+    : rank_(rank), health_(health), slots_(slots), piece_bytes_(piece_bytes) {
+  for (int r = 0; r < ranks; ++r) {
+    auto peer = std::make_unique<Peer>();
+    for (Endpoint& endpoint : peer->endpoints) {
+      endpoint.peer = static_cast<std::uint16_t>(r);
+      endpoint.out_slots = slots;
+    }
+    peers_.push_back(std::move(peer));
+  }
+}
+
+PointToPoint::~PointToPoint() = default;
+
+Endpoint& PointToPoint::endpoint(Connection connection, int peer) {
+  return peers_[static_cast<std::size_t>(peer)]->endpoints[static_cast<std::size_t>(connection)];
+}
+
+void PointToPoint::set_pieces(int peer, std::size_t offset) { peers_[static_cast<std::size_t>(peer)]->pieces = offset; }
+
+std::optional<PointToPoint::Mismatch> PointToPoint::mismatch(int peer) {
+  Peer& state = *peers_[static_cast<std::size_t>(peer)];
+  const std::lock_guard lock(state.lock);
+  return state.mismatch;
+}
+
+Progress PointToPoint::progress_send(Transfer& transfer) {
+  if (health_.failed()) return Progress::kFailed;
+  Peer& peer = *peers_[static_cast<std::size_t>(transfer.peer)];
+  const std::lock_guard lock(peer.lock);
+  if (transfer.stage == Transfer::Stage::kIssued && !announce(peer, transfer)) return Progress::kAgain;
+  if (transfer.stage == Transfer::Stage::kAnnounced && !granted(peer, transfer)) return Progress::kAgain;
+  if (transfer.stage == Transfer::Stage::kAnnounced) transfer.stage = Transfer::Stage::kGranted;
+  if (transfer.stage == Transfer::Stage::kGranted) {
+    send_pieces(peer, transfer);
+    if (transfer.moved < transfer.bytes()) return Progress::kAgain;
+    transfer.stage = Transfer::Stage::kMoved;
+    transfer.last_piece = peer.endpoints[static_cast<std::size_t>(Connection::kData)].sent;
+  }
+  // The receiver has the bytes when it has acknowledged the last piece.
+  Endpoint& data = peer.endpoints[static_cast<std::size_t>(Connection::kData)];
+  refresh_acknowledged(data);
+  return data.acknowledged >= transfer.last_piece ? Progress::kDone : Progress::kAgain;
+}
+
+bool PointToPoint::announce(Peer& peer, Transfer& transfer) {
+  Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kAnnounce)];
+  if (!can_publish(endpoint)) return false;
+  transfer.number = ++peer.announced;
+  const Announcement announcement{transfer.number, transfer.count, transfer.tag,
+                                  static_cast<std::int32_t>(transfer.type)};
+  publish_inline(endpoint, &announcement, sizeof(announcement), transfer.number);
+  transfer.stage = Transfer::Stage::kAnnounced;
+  return true;
+}
+
+// A grant at the head is for one of this rank's sends; if it is not this one, its own thread will take it.
+bool PointToPoint::granted(Peer& peer, const Transfer& transfer) {
+  Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kGrant)];
+  const Line* line = arrived(endpoint);
+  if (line == nullptr || read_inline<std::uint64_t>(*line) != transfer.number) return false;
+  take_message(endpoint, *line);
+  settle_credit(endpoint);
+  return true;
+}
+
+void PointToPoint::send_pieces(Peer& peer, Transfer& transfer) {
+  Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kData)];
+  while (transfer.moved < transfer.bytes() && can_publish(endpoint)) {
+    const std::size_t bytes = std::min(transfer.bytes() - transfer.moved, piece_bytes_);
+    const std::byte* from = transfer.input + transfer.moved;
+    if (bytes <= Line::kPayload) {
+      publish_inline(endpoint, from, bytes, transfer.number);
+    } else {
+      const std::size_t slot = peer.pieces + line_index(endpoint, endpoint.sent + 1) * piece_bytes_;
+      std::memcpy(slots_ + slot, from, bytes);
+      publish_line(
+          endpoint,
+          {Way::kSlot, static_cast<std::uint32_t>(slot / Descriptor::kSlotUnit), static_cast<std::uint32_t>(bytes)},
+          transfer.number, {});
+    }
+    transfer.moved += bytes;
+  }
+}
+
+Progress PointToPoint::progress_receive(Transfer& transfer) {
+  if (health_.failed()) return Progress::kFailed;
+  if (transfer.stage == Transfer::Stage::kIssued) {
+    const std::size_t ranks = peers_.size();
+    const bool any = transfer.peer == kAnySource;
+    const std::size_t first = any ? peek(first_source_) : static_cast<std::size_t>(transfer.peer);
+    for (std::size_t i = 0; i < (any ? ranks : 1); ++i) {
+      const std::size_t source = (first + i) % ranks;
+      Peer& peer = *peers_[source];
+      const std::lock_guard lock(peer.lock);
+      collect_announcements(peer);
+      if (!match(peer, static_cast<int>(source), transfer)) continue;
+      if (peer.mismatch) return Progress::kFailed;
+      if (any) note(first_source_, source + 1);
+      break;
+    }
+    if (transfer.stage == Transfer::Stage::kIssued) return Progress::kAgain;
+  }
+  Peer& peer = *peers_[static_cast<std::size_t>(transfer.peer)];
+  const std::lock_guard lock(peer.lock);
+  receive_pieces(peer, transfer);
+  if (transfer.moved < transfer.bytes()) return Progress::kAgain;
+  tell_credit(peer.endpoints[static_cast<std::size_t>(Connection::kData)]);
+  peer.receiving = false;
+  return Progress::kDone;
+}
+
+void PointToPoint::collect_announcements(Peer& peer) {
+  Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kAnnounce)];
+  while (peer.unmatched_count < kMostUnmatched) {
+    const Line* line = arrived(endpoint);
+    if (line == nullptr) return;
+    peer.unmatched[peer.unmatched_count++] = read_inline<Announcement>(*line);
+    take_message(endpoint, *line);
+    settle_credit(endpoint);
+  }
+}
+
+// Grants the first announcement with the receive's tag, unless another message of this peer is being moved.
+bool PointToPoint::match(Peer& peer, int rank, Transfer& transfer) {
+  Endpoint& grants = peer.endpoints[static_cast<std::size_t>(Connection::kGrant)];
+  if (peer.receiving || !can_publish(grants)) return false;
+  const auto end = peer.unmatched.begin() + static_cast<std::ptrdiff_t>(peer.unmatched_count);
+  const auto found = std::find_if(peer.unmatched.begin(), end,
+                                  [&](const Announcement& announced) { return announced.tag == transfer.tag; });
+  if (found == end) return false;
+  const Announcement announced = *found;
+  transfer.peer = rank;
+  transfer.number = announced.number;
+  if (announced.count != transfer.count || announced.type != static_cast<std::int32_t>(transfer.type)) {
+    peer.mismatch = Mismatch{rank, static_cast<DataType>(announced.type), announced.count};
+    return true;
+  }
+  std::copy(found + 1, end, found);
+  --peer.unmatched_count;
+  peer.receiving = true;
+  transfer.stage = Transfer::Stage::kGranted;
+  publish_inline(grants, &announced.number, sizeof(announced.number), announced.number);
+  return true;
+}
+
+void PointToPoint::receive_pieces(Peer& peer, Transfer& transfer) {
+  Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kData)];
+  while (transfer.moved < transfer.bytes()) {
+    const Line* line = arrived(endpoint);
+    if (line == nullptr) return;
+    const Descriptor descriptor = Descriptor::unpack(line->descriptor);
+    const std::size_t bytes = std::min<std::size_t>(descriptor.length, transfer.bytes() - transfer.moved);
+    const std::byte* from =
+        descriptor.way == Way::kInline ? line->payload : endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
+    std::memcpy(transfer.output + transfer.moved, from, bytes);
+    transfer.moved += bytes;
+    take_message(endpoint, *line);
+    settle_credit(endpoint);
+  }
+}
+
+}  // namespace tutti

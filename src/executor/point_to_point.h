@@ -1,0 +1,103 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/health.h"
+#include "base/sync.h"
+#include "executor/call.h"
+#include "transport/endpoint.h"
+#include "tutti/types.h"
+
+namespace tutti {
+
+// One send or receive, and how far it got. It may be carried on by any thread, one at a time.
+struct Transfer {
+  enum class Stage { kIssued, kAnnounced, kGranted, kMoved };
+
+  int peer = 0;  // kAnySource until the sender is known
+  int tag = 0;
+  DataType type = DataType::kU8;
+  std::size_t count = 0;
+  const std::byte* input = nullptr;  // of a send
+  std::byte* output = nullptr;       // of a receive
+
+  Stage stage = Stage::kIssued;
+  std::uint64_t number = 0;      // of the sender's announcements to this receiver
+  std::size_t moved = 0;         // bytes
+  std::uint64_t last_piece = 0;  // number of the message that carried the last of them
+  std::size_t bytes() const { return count * element_size(type); }
+};
+
+// Sends and receives of one rank. They stand beside the order of collectives and have connections of their own, three
+// to each peer: the sender announces a message, the receiver grants one that it has a matching receive for, the sender
+// moves its bytes in pieces. Per pair of ranks one message moves at a time; announcements may be granted in any order,
+// so tags do not block each other.
+//
+// Any number of threads may carry on transfers at the same time. Never sleeps, never allocates.
+class PointToPoint {
+ public:
+  enum class Connection { kAnnounce, kGrant, kData };
+  static constexpr int kConnections = 3;
+  static constexpr std::size_t kMostUnmatched = 64;  // announcements of a peer that wait for their receive
+
+  // slots: this rank's memory for slots; see set_pieces().
+  PointToPoint(int rank, int ranks, Health& health, std::byte* slots, std::size_t piece_bytes);
+  ~PointToPoint();
+
+  Endpoint& endpoint(Connection connection, int peer);
+  // Where this rank puts pieces for a peer: `window` slots of piece_bytes.
+  void set_pieces(int peer, std::size_t offset);
+
+  Progress progress_send(Transfer& transfer);
+  // On kDone, transfer.peer is the sender.
+  Progress progress_receive(Transfer& transfer);
+
+  // What a receive met that does not match it: the sender's count and type. Set before progress_receive() fails for it.
+  struct Mismatch {
+    int peer;
+    DataType type;
+    std::size_t count;
+  };
+  std::optional<Mismatch> mismatch(int peer);
+
+ private:
+  struct Announcement {
+    std::uint64_t number;
+    std::uint64_t count;
+    std::int32_t tag;
+    std::int32_t type;
+  };
+  static_assert(sizeof(Announcement) == 24);
+
+  struct Peer {
+    SpinLock lock;  // guards everything below
+    std::array<Endpoint, kConnections> endpoints;
+    std::size_t pieces = 0;
+    std::uint64_t announced = 0;  // number of the last message announced to the peer
+    std::array<Announcement, kMostUnmatched> unmatched;
+    std::size_t unmatched_count = 0;
+    bool receiving = false;  // a message of the peer is being moved here
+    std::optional<Mismatch> mismatch;
+  };
+
+  bool announce(Peer& peer, Transfer& transfer);
+  bool granted(Peer& peer, const Transfer& transfer);
+  void send_pieces(Peer& peer, Transfer& transfer);
+  void collect_announcements(Peer& peer);
+  bool match(Peer& peer, int rank, Transfer& transfer);
+  void receive_pieces(Peer& peer, Transfer& transfer);
+
+  int rank_;
+  Health& health_;
+  std::byte* slots_;
+  std::size_t piece_bytes_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank, the own one included
+  Word first_source_{0};                      // where a receive from any source looks first: after the last one found
+};
+
+}  // namespace tutti
