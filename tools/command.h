@@ -17,5 +17,6 @@ struct Command {
 };
 
 extern const Command kTopoCommand;
+extern const Command kVerifyCommand;
 
 }  // namespace tutti

@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr const tutti::Command* kCommands[] = {&tutti::kTopoCommand};
+constexpr const tutti::Command* kCommands[] = {&tutti::kTopoCommand, &tutti::kVerifyCommand};
 
 void print_help(std::FILE* out) {
   std::fputs("usage: tutti COMMAND [ARGUMENT…]\n", out);

@@ -63,7 +63,7 @@ struct Step {
   std::uint16_t destination = 0;  // first chunk of the destination
   std::uint16_t count = 1;        // chunks of the value; 0: an empty message that only orders
   std::uint16_t shape = 0;        // the value is as long as the chunks shape … shape+count-1 of the data
-  std::uint16_t part = 0;         // first chunk taken out of each received message
+  std::uint16_t part = 0;         // first chunk taken out of each received message; at most shape
   PeerSet from = kNobody;
   PeerSet to = kNobody;
 };

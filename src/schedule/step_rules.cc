@@ -84,6 +84,7 @@ std::string step_fault(const Step& step, const StepLimits& limits, int froms, in
   if (step.readable != kReadableNever && step.kind != StepKind::kSend && !stores(step)) {
     return "it claims to be readable, but its value is stored nowhere";
   }
+  if (step.part > step.shape) return "its shape is counted from behind its part: add the chunks of a block to it";
   if (step.destination_space == Space::kInput) return "it writes to the caller's input";
 
   if (has_source) fault = range_fault(step.source_space, step.source, step, limits);
