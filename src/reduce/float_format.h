@@ -17,8 +17,6 @@ struct FloatFormat {
   std::int64_t canonical_nan;  // the one NaN that results have
 
   constexpr bool has_infinity() const { return (largest & ((std::int64_t{1} << mantissa_bits) - 1)) == 0; }
-  // What a value beyond the largest finite one becomes.
-  constexpr std::int64_t overflow() const { return has_infinity() ? largest : canonical_nan; }
 };
 
 inline constexpr FloatFormat kFormatF16{16, 10, 15, 0x7c00, 0x7e00};

@@ -67,9 +67,13 @@ struct SmallFloats {
       const auto is_subnormal = hn::Lt(magnitude, hn::Set(d, power_of_two(1 - kFormat.bias)));
       code = hn::IfThenElse(hn::RebindMask(di, is_subnormal), subnormal, code);
     }
-    code = hn::Min(code, hn::Set(di, static_cast<std::int32_t>(kFormat.overflow())));
+    // Without infinities, what overflows is NaN too.
+    auto is_nan = hn::Gt(code, hn::Set(di, kLargest));
+    if constexpr (kFormat.has_infinity()) {
+      code = hn::Min(code, hn::Set(di, kLargest));
+      is_nan = hn::Gt(bits, hn::Set(di, kF32Infinity));
+    }
     code = hn::Or(code, hn::BitCast(di, sign));
-    const auto is_nan = hn::Gt(bits, hn::Set(di, kF32Infinity));
     code = hn::IfThenElse(is_nan, hn::Set(di, static_cast<std::int32_t>(kFormat.canonical_nan)), code);
     access.store(narrow, hn::DemoteTo(narrow, code), to);
   }
