@@ -7,25 +7,55 @@
 namespace tutti {
 
 std::span<const Algorithm> algorithms() {
+  // clang-format off: one row a line
   static const std::array kRows = {
-      one_shot_all_reduce(),     two_shot_all_reduce(),
+      one_shot_all_reduce(),
+      two_shot_all_reduce(),
+      ring_all_reduce(),
+      recursive_doubling_all_reduce(),
+      halving_doubling_all_reduce(),
+      double_tree_all_reduce(),
+      hierarchical_all_reduce(),
 
       one_shot_all_gather(),
+      ring_all_gather(),
+      recursive_doubling_all_gather(),
+      bruck_all_gather(),
+      pat_all_gather(),
+      hierarchical_all_gather(),
 
       two_shot_reduce_scatter(),
+      ring_reduce_scatter(),
+      recursive_halving_reduce_scatter(),
+      pat_reduce_scatter(),
+      hierarchical_reduce_scatter(),
 
-      one_shot_broadcast(),      two_shot_broadcast(),
+      one_shot_broadcast(),
+      two_shot_broadcast(),
+      binomial_broadcast(),
+      chain_broadcast(),
+      hierarchical_broadcast(),
 
       one_shot_reduce(),
+      binomial_reduce(),
+      chain_reduce(),
+      hierarchical_reduce(),
 
       one_shot_gather(),
+      binomial_gather(),
 
       one_shot_scatter(),
+      binomial_scatter(),
 
       one_shot_all_to_all(),
+      pairwise_all_to_all(),
+      bruck_all_to_all(),
 
       one_shot_barrier(),
+      dissemination_barrier(),
+      hierarchical_barrier(),
   };
+  // clang-format on
   return kRows;
 }
 

@@ -39,4 +39,39 @@ Algorithm two_shot_all_reduce();
 Algorithm two_shot_reduce_scatter();
 Algorithm two_shot_broadcast();
 
+Algorithm ring_all_reduce();
+Algorithm ring_all_gather();
+Algorithm ring_reduce_scatter();
+
+Algorithm recursive_doubling_all_reduce();
+Algorithm recursive_doubling_all_gather();
+
+Algorithm halving_doubling_all_reduce();
+Algorithm recursive_halving_reduce_scatter();
+
+Algorithm double_tree_all_reduce();
+
+Algorithm binomial_broadcast();
+Algorithm binomial_reduce();
+Algorithm binomial_gather();
+Algorithm binomial_scatter();
+
+Algorithm chain_broadcast();
+Algorithm chain_reduce();
+
+Algorithm pat_all_gather();
+Algorithm pat_reduce_scatter();
+
+Algorithm bruck_all_gather();
+Algorithm bruck_all_to_all();
+Algorithm pairwise_all_to_all();
+Algorithm dissemination_barrier();
+
+Algorithm hierarchical_all_reduce();
+Algorithm hierarchical_all_gather();
+Algorithm hierarchical_reduce_scatter();
+Algorithm hierarchical_broadcast();
+Algorithm hierarchical_reduce();
+Algorithm hierarchical_barrier();
+
 }  // namespace tutti

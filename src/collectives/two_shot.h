@@ -58,7 +58,7 @@ struct TwoShotBroadcast {
       if (index == ranks - 1) return readable(send(input(root), kEveryone));
       if (index == ranks) return copy(input(0), output(0), ranks);
       const int peer = wrapped(root + index - ranks, ranks);
-      return shaped(receive(only(peer), kNowhere), peer);
+      return receive(only(peer), kNowhere, 0);
     }
     if (index == 0) return readable(forward(only(root), output(own), kEveryone));
     const int slice = wrapped(own + index, ranks);

@@ -1,0 +1,62 @@
+#pragma once
+
+#include "collectives/steps.h"
+#include "schedule/layout.h"
+#include "schedule/peer_sets.h"
+
+// The double binary tree: one half of the data goes up and down one tree, the other half the second, in which inner
+// ranks are leaves of the first. Logarithmic depth, and every rank moves its data about twice.
+namespace tutti {
+
+struct DoubleTreeAllReduce {
+  // Chunks of each tree in a round: while one is on its way down, the next ones go up.
+  static constexpr int kDepth = 4;
+  static constexpr int kChunks = 2 * kDepth;
+
+  TUTTI_HOST_DEVICE static constexpr int steps(const Layout& layout, int) {
+    if (layout.ranks == 1) return 1;
+    // The roots turn their chunks round in one step each.
+    const int roots = (layout.rank == tree_root(layout.ranks, Tree::kFirst)) +
+                      (layout.rank == tree_root(layout.ranks, Tree::kMirror));
+    return 2 * kChunks - roots * kDepth;
+  }
+
+  TUTTI_HOST_DEVICE static constexpr Step step(const Layout& layout, int, int index) {
+    if (layout.ranks == 1) return alone(true);
+    if (index < kChunks) return up(layout, index);
+    int chunk = index - kChunks;
+    // A root of one tree has only the chunks of the other to come down; n = 2 has two roots, n > 1 never one of both.
+    if (layout.rank == tree_root(layout.ranks, Tree::kFirst)) chunk = 2 * chunk + 1;
+    if (layout.rank == tree_root(layout.ranks, Tree::kMirror)) chunk = 2 * chunk;
+    return down(layout, chunk);
+  }
+
+ private:
+  TUTTI_HOST_DEVICE static constexpr Tree tree_of(int chunk) { return chunk % 2 == 0 ? Tree::kFirst : Tree::kMirror; }
+  TUTTI_HOST_DEVICE static constexpr PeerSet children_in(Tree tree) {
+    return tree == Tree::kFirst ? kTreeChildren : kMirrorChildren;
+  }
+
+  TUTTI_HOST_DEVICE static constexpr Step up(const Layout& layout, int chunk) {
+    const Tree tree = tree_of(chunk);
+    const int parent = tree_parent(layout.ranks, layout.rank, tree);
+    const PeerSet children = children_in(tree);
+    if (parent < 0) {
+      return readable(finishing(contributing(reduce_send(input(chunk), children, output(chunk), children))));
+    }
+    // In place, the result that overwrites this chunk comes from the parent that has read it.
+    if (tree_children(layout.ranks, layout.rank, tree).count == 0) {
+      return readable(contributing(send(input(chunk), only(parent))));
+    }
+    return contributing(reduce_send(input(chunk), children, kNowhere, only(parent)));
+  }
+
+  TUTTI_HOST_DEVICE static constexpr Step down(const Layout& layout, int chunk) {
+    const Tree tree = tree_of(chunk);
+    const PeerSet parent = only(tree_parent(layout.ranks, layout.rank, tree));
+    if (tree_children(layout.ranks, layout.rank, tree).count == 0) return receive(parent, output(chunk));
+    return readable(forward(parent, output(chunk), children_in(tree)));
+  }
+};
+
+}  // namespace tutti
