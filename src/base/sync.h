@@ -31,6 +31,9 @@ inline void note(Word& word, std::uint64_t value) { word.store(value, std::memor
 // Takes the next of a series of numbers; no two callers get the same.
 inline std::uint64_t take_number(Word& word) { return word.fetch_add(1, std::memory_order_acq_rel); }
 
+// Counts: no data goes with it.
+inline void add(Word& word, std::uint64_t value) { word.fetch_add(value, std::memory_order_relaxed); }
+
 // Orders earlier streaming stores before a later publish(): a release store alone does not.
 inline void store_fence() {
 #if defined(__x86_64__)
