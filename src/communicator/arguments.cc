@@ -132,6 +132,28 @@ bool check_arguments(const CollectiveArguments& arguments, int rank, int ranks, 
   return Checker(arguments, rank, ranks, communicator).run();
 }
 
+void check_transfer(const TransferArguments& arguments, int ranks, const std::string& communicator) {
+  const auto reject = [&](const std::string& what) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{} on \"{}\": {}", arguments.call, communicator, what));
+  };
+  if (static_cast<unsigned>(arguments.type) >= kDataTypes) {
+    reject(fmt::format("{} is no element type", static_cast<int>(arguments.type)));
+  }
+  const bool any = arguments.any_allowed && arguments.peer == kAnySource;
+  if (!any && (arguments.peer < 0 || arguments.peer >= ranks)) {
+    reject(fmt::format("rank {} is out of range: there are ranks 0 to {}", arguments.peer, ranks - 1));
+  }
+  const std::size_t size = element_size(arguments.type);
+  if (arguments.count > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / size) {
+    reject(fmt::format("count {} is too large", arguments.count));
+  }
+  if (arguments.count == 0) return;
+  if (arguments.buffer == nullptr) reject(fmt::format("the buffer is null, but the count is {}", arguments.count));
+  if (reinterpret_cast<std::uintptr_t>(arguments.buffer) % size != 0) {
+    reject(fmt::format("buffer {} is not aligned to its elements of {} bytes", arguments.buffer, size));
+  }
+}
+
 std::string describe(const CallShape& shape) {
   if (shape.collective == Collective::kBarrier) return name(shape.collective);
   std::string text = fmt::format("{} {}×{}", name(shape.collective), name(shape.type), shape.count);

@@ -32,6 +32,17 @@ std::size_t largest_blocks(Collective collective, int ranks);
 // Error(kInvalidArgument) that names the call and the communicator; nothing has happened then.
 bool check_arguments(const CollectiveArguments& arguments, int rank, int ranks, const std::string& communicator);
 
+// One send or receive as the caller passed it.
+struct TransferArguments {
+  const char* call;  // "send" or "recv"
+  const void* buffer = nullptr;
+  std::size_t count = 0;
+  DataType type = DataType::kU8;
+  int peer = 0;
+  bool any_allowed = false;
+};
+void check_transfer(const TransferArguments& arguments, int ranks, const std::string& communicator);
+
 // "all_reduce f32×1000 sum", "broadcast i8×4 from 2".
 std::string describe(const CallShape& shape);
 

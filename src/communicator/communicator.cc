@@ -97,4 +97,12 @@ void Communicator::all_to_all(const void* input, void* output, std::size_t count
 
 void Communicator::barrier(Stream) { impl_->session->run({}); }
 
+void Communicator::send(const void* input, std::size_t count, DataType type, int to, int tag, Stream) {
+  impl_->session->send(input, count, type, to, tag);
+}
+
+int Communicator::recv(void* output, std::size_t count, DataType type, int from, int tag, Stream) {
+  return impl_->session->receive(output, count, type, from, tag);
+}
+
 }  // namespace tutti

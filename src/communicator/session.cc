@@ -53,7 +53,9 @@ Session::Session(Parts parts)
       health_(std::move(parts.health)),
       log_(std::move(parts.log)),
       group_(std::move(parts.group)),
+      peer_segments_(std::move(parts.peer_segments)),
       channels_(std::move(parts.channels)),
+      point_to_point_(std::move(parts.point_to_point)),
       owned_transports_(std::move(parts.transports)),
       selector_(std::move(parts.selector)),
       control_(std::move(parts.control)),
@@ -106,15 +108,12 @@ void Session::run(const CollectiveArguments& arguments) {
   try {
     executor_.start(call, arguments.count, choice.chunk_bytes);
   } catch (const Error& error) {
-    health_->fail(error.code(), error.what(), rank());
-    control_->poison(ErrorCode::kRemote, fmt::format("{}: {}", control_->describe(rank()), error.what()), rank());
+    fail_locally(error);
     fail_call(shape, sequence);
   }
   if (executor_.progress(call) != Progress::kDone) drive(call, shape);
 
-  Counter& counter = counters_[static_cast<std::size_t>(arguments.collective)];
-  note(counter.calls, peek(counter.calls) + 1);
-  note(counter.bytes, peek(counter.bytes) + bytes);
+  count_call(counters_[static_cast<std::size_t>(arguments.collective)], bytes);
 }
 
 void Session::drive(Call& call, const CallShape& shape) {
@@ -138,6 +137,17 @@ void Session::drive(Call& call, const CallShape& shape) {
       check_wait(call, shape, waiter.waited(), compared);
     }
   }
+}
+
+void Session::count_call(Counter& counter, std::size_t bytes) {
+  add(counter.calls, 1);
+  add(counter.bytes, bytes);
+}
+
+bool Session::flush_transports() {
+  bool flushed = true;
+  for (Transport* transport : transports_) flushed &= transport->flush();
+  return flushed;
 }
 
 bool Session::progress_transports() {
@@ -199,11 +209,97 @@ void Session::report_mismatch(const CallShape& shape, std::uint64_t sequence, st
   if (health_->fail(ErrorCode::kMismatch, reason, peer)) control_->poison(ErrorCode::kMismatch, reason, peer);
 }
 
+// Something that this rank needs is not to be had: nobody can go on.
+void Session::fail_locally(const Error& error) {
+  health_->fail(error.code(), error.what(), rank());
+  control_->poison(ErrorCode::kRemote, fmt::format("{}: {}", control_->describe(rank()), error.what()), rank());
+}
+
 void Session::fail_call(const CallShape& shape, std::uint64_t sequence) const {
   const Error reason = health_->reason();
   throw Error(reason.code(),
               fmt::format("{} #{} of \"{}\" on rank {}: {}", describe(shape), sequence, name_, rank(), reason.what()),
               reason.peer());
+}
+
+void Session::send(const void* input, std::size_t count, DataType type, int to, int tag) {
+  check_transfer({"send", input, count, type, to, false}, ranks(), name_);
+  Transfer transfer;
+  transfer.peer = to;
+  transfer.tag = tag;
+  transfer.type = type;
+  transfer.count = count;
+  transfer.input = static_cast<const std::byte*>(input);
+  drive(transfer, true);
+  count_call(sends_, transfer.bytes());
+}
+
+int Session::receive(void* output, std::size_t count, DataType type, int from, int tag) {
+  check_transfer({"recv", output, count, type, from, true}, ranks(), name_);
+  Transfer transfer;
+  transfer.peer = from;
+  transfer.tag = tag;
+  transfer.type = type;
+  transfer.count = count;
+  transfer.output = static_cast<std::byte*>(output);
+  drive(transfer, false);
+  count_call(receives_, transfer.bytes());
+  return transfer.peer;
+}
+
+void Session::drive(Transfer& transfer, bool sending) {
+  Waiter waiter(transports_, spin_);
+  while (true) {
+    Progress progress = Progress::kFailed;
+    try {
+      progress = sending ? point_to_point_->progress_send(transfer) : point_to_point_->progress_receive(transfer);
+    } catch (const Error& error) {
+      fail_locally(error);
+    }
+    if (progress == Progress::kDone && flush_transports()) return;
+    if (progress == Progress::kFailed) fail_transfer(transfer, sending);
+    if (progress_transports()) {
+      waiter.reset();
+    } else if (waiter.pause() && progress == Progress::kAgain) {
+      check_wait(transfer, sending);
+    }
+  }
+}
+
+// A rank that has left sends nothing more: what it sent before has been taken, or its sends would not have returned.
+void Session::check_wait(const Transfer& transfer, bool sending) {
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (transfer.peer != kAnySource && transfer.peer != peer) continue;
+    if (peer == rank() || health_->left_after(peer) == Health::kStillHere) {
+      if (transfer.peer == kAnySource && peer != rank()) return;  // somebody is left who may send
+      continue;
+    }
+    if (transfer.peer == kAnySource && peer + 1 < ranks()) continue;
+    health_->fail(
+        ErrorCode::kRemote,
+        fmt::format("{} has left and will not {} this message", control_->describe(peer), sending ? "receive" : "send"),
+        peer);
+    return;
+  }
+}
+
+void Session::fail_transfer(const Transfer& transfer, bool sending) {
+  const std::string text = fmt::format(
+      "{} {}×{} {} {} tag {} on " {} "", sending ? "send" : "recv", tutti::name(transfer.type), transfer.count,
+      sending ? "to" : "from", transfer.peer == kAnySource ? "any" : std::to_string(transfer.peer), transfer.tag,
+      name_);
+  if (!health_->failed()) {
+    const auto mismatch = point_to_point_->mismatch(transfer.peer);
+    const std::string reason =
+        fmt::format("{} sends {}×{} where {} receives {}×{} (tag {}): count and type must be equal",
+                    control_->describe(transfer.peer), tutti::name(mismatch->type), mismatch->count,
+                    control_->describe(rank()), tutti::name(transfer.type), transfer.count, transfer.tag);
+    if (health_->fail(ErrorCode::kMismatch, reason, transfer.peer)) {
+      control_->poison(ErrorCode::kMismatch, reason, transfer.peer);
+    }
+  }
+  const Error reason = health_->reason();
+  throw Error(reason.code(), fmt::format("{}, rank {}: {}", text, rank(), reason.what()), reason.peer());
 }
 
 const Plan& Session::plan_for(const Choice& choice) {
@@ -227,6 +323,8 @@ Statistics Session::statistics() const {
     const Counter& counter = counters_[static_cast<std::size_t>(c)];
     statistics.collectives[tutti::name(static_cast<Collective>(c))] = {peek(counter.calls), peek(counter.bytes)};
   }
+  statistics.collectives["send"] = {peek(sends_.calls), peek(sends_.bytes)};
+  statistics.collectives["recv"] = {peek(receives_.calls), peek(receives_.bytes)};
   statistics.setup_seconds = setup_seconds_;
   statistics.discovery_seconds = discovery_seconds_;
   return statistics;

@@ -17,9 +17,11 @@
 #include "executor/host_executor.h"
 #include "executor/operation_log.h"
 #include "executor/plan.h"
+#include "executor/point_to_point.h"
 #include "executor/waiter.h"
 #include "schedule/placement.h"
 #include "transport/shm/host_group.h"
+#include "transport/shm/peer_segments.h"
 #include "transport/transport.h"
 #include "tutti/communicator.h"
 
@@ -43,6 +45,9 @@ class Session {
 
   // Blocks until the collective is done on this rank. Throws Error.
   void run(const CollectiveArguments& arguments);
+  // Block until the message is taken, or is there. receive() returns the sender; `from` may be kAnySource.
+  void send(const void* input, std::size_t count, DataType type, int to, int tag);
+  int receive(void* output, std::size_t count, DataType type, int from, int tag);
   // The algorithm and the transports of a call of this size: "two_shot over shm".
   std::string plan_text(Collective collective, std::size_t count, DataType type) const;
   Statistics statistics() const;
@@ -50,6 +55,10 @@ class Session {
 
  private:
   class Turn;
+  struct Counter {
+    Word calls{0};
+    Word bytes{0};
+  };
 
   void drive(Call& call, const CallShape& shape);
   // What costs more than a look at memory, now and then during a long wait. Throws when the call cannot end.
@@ -58,7 +67,14 @@ class Session {
   void report_mismatch(const CallShape& shape, std::uint64_t sequence, std::uint64_t other_signature, int peer);
   [[noreturn]] void fail_call(const CallShape& shape, std::uint64_t sequence) const;
   const Plan& plan_for(const Choice& choice);
+  static void count_call(Counter& counter, std::size_t bytes);
   bool progress_transports();
+  // Carries a send or a receive on until it is done.
+  void drive(Transfer& transfer, bool sending);
+  void check_wait(const Transfer& transfer, bool sending);
+  [[noreturn]] void fail_transfer(const Transfer& transfer, bool sending);
+  void fail_locally(const Error& error);
+  bool flush_transports();
 
   std::string name_;
   Placement placement_;
@@ -67,7 +83,9 @@ class Session {
   std::unique_ptr<Health> health_;
   std::unique_ptr<OperationLog> log_;
   std::unique_ptr<HostGroup> group_;
+  std::vector<std::unique_ptr<PeerSegments>> peer_segments_;
   std::vector<std::unique_ptr<Channel>> channels_;
+  std::unique_ptr<PointToPoint> point_to_point_;
   std::vector<std::unique_ptr<Transport>> owned_transports_;
   std::vector<Transport*> transports_;
   std::unique_ptr<Selector> selector_;
@@ -80,11 +98,9 @@ class Session {
   Word turn_{0};
   std::uint64_t sequence_ = 0;  // of the last call issued; guarded by the turn
 
-  struct Counter {
-    Word calls{0};
-    Word bytes{0};
-  };
   std::array<Counter, kCollectives> counters_;
+  Counter sends_;
+  Counter receives_;
   double setup_seconds_;
   double discovery_seconds_;
   bool destroyed_ = false;

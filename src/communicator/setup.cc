@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "topology/machine.h"
+#include "transport/shm/peer_segments.h"
 #include "transport/shm/shm_endpoint.h"
 #include "transport/tcp/tcp_transport.h"
 
@@ -65,6 +66,7 @@ std::size_t agree_on_ring_bytes(ControlPlane& control, const Config& config, Dea
 
 SegmentLayout segment_layout(const Config& config, int ranks, std::size_t ring_bytes) {
   SegmentLayout layout;
+  layout.ranks = static_cast<std::uint32_t>(ranks);
   const auto channels = config.integer(Setting::kChannels);
   layout.channels = channels > 0 ? static_cast<std::uint32_t>(channels) : (ranks <= kManyRanks ? 2 : 1);
   layout.large_ring_bytes = ring_bytes;
@@ -98,6 +100,25 @@ std::vector<std::unique_ptr<Channel>> make_channels(const Layout& layout, HostGr
   return channels;
 }
 
+std::unique_ptr<PointToPoint> make_point_to_point(const Layout& layout, Health& health, const HostGroup& group) {
+  const std::size_t area = group.layout.area(group.own_area);
+  const auto reserve = [segment = &group.segment, area](std::size_t offset, std::size_t bytes) {
+    segment->reserve(area + offset, bytes, "messages between two ranks");
+  };
+  return std::make_unique<PointToPoint>(layout.ranks, health, group.segment.data() + area, group.layout.piece_bytes,
+                                        reserve);
+}
+
+// What the other ranks of the host let this one read in place.
+std::vector<std::unique_ptr<PeerSegments>> make_peer_segments(int ranks, const HostGroup& group) {
+  std::vector<std::unique_ptr<PeerSegments>> segments(static_cast<std::size_t>(ranks));
+  for (std::size_t i = 0; i < group.members.size(); ++i) {
+    segments[static_cast<std::size_t>(group.members[i])] = std::make_unique<PeerSegments>(
+        confirmed_word(group.layout, group.segment.data(), group.own_area, group.areas[i]));
+  }
+  return segments;
+}
+
 // Connections to the ranks of this host lie in its segment; the others go over TCP, opened at first use.
 void connect_everyone(Session::Parts& parts) {
   const HostGroup& group = *parts.group;
@@ -119,15 +140,30 @@ void connect_everyone(Session::Parts& parts) {
     tcp = transport.get();
     parts.transports.push_back(std::move(transport));
   }
+  const auto connect = [&](Endpoint& endpoint, std::uint32_t connection) {
+    if (const std::uint32_t area = area_of[endpoint.peer]; area != kNoArea) {
+      connect_shared_memory(endpoint, memory, group.segment.data(), connection, group.own_area, area);
+    } else {
+      tcp->add_endpoint(endpoint);
+    }
+  };
   for (std::uint32_t c = 0; c < memory.channels; ++c) {
     for (Endpoint& endpoint : parts.channels[c]->endpoints()) {
       if (endpoint.peer == parts.layout.rank) continue;
-      if (const std::uint32_t area = area_of[endpoint.peer]; area != kNoArea) {
-        connect_shared_memory(endpoint, memory, group.segment.data(), c, group.own_area, area);
-      } else {
-        tcp->add_endpoint(endpoint);
-      }
+      connect(endpoint, c);
+      endpoint.segments = parts.peer_segments[endpoint.peer].get();
     }
+  }
+  PointToPoint& point_to_point = *parts.point_to_point;
+  for (int peer = 0; peer < parts.layout.ranks; ++peer) {
+    for (int c = 0; c < PointToPoint::kConnections; ++c) {
+      const std::uint32_t connection = memory.channels + static_cast<std::uint32_t>(c);
+      Endpoint& endpoint = point_to_point.endpoint(static_cast<PointToPoint::Connection>(c), peer);
+      endpoint.channel = static_cast<std::uint8_t>(connection);
+      connect(endpoint, connection);
+      endpoint.progress_in = nullptr;  // progress words count collectives
+    }
+    point_to_point.set_pieces(peer, memory.pieces(static_cast<std::uint32_t>(peer)));
   }
   if (tcp != nullptr) {
     parts.control->set_data_handler([tcp](int peer, UniqueFd socket, bool initiated_here) {
@@ -173,6 +209,8 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   parts.placement = Placement(parts.group->leader_of);
   parts.layout = parts.placement.layout(membership.rank);
   parts.channels = make_channels(parts.layout, *parts.group);
+  parts.peer_segments = make_peer_segments(membership.ranks, *parts.group);
+  parts.point_to_point = make_point_to_point(parts.layout, *parts.health, *parts.group);
   parts.spin = parts.group->members.size() <= machine.usable.size();
 
   SelectorOptions selection;

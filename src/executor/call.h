@@ -3,11 +3,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "executor/plan.h"
 #include "reduce/reduce.h"
 #include "schedule/binding.h"
 #include "transport/endpoint.h"
+#include "transport/shm/shared_heap.h"
 
 namespace tutti {
 
@@ -34,7 +36,10 @@ struct Call {
     std::uint32_t arrived = 0;  // of the current step's messages, so many are known to be there
   };
   std::array<Cursor, kMaxChannels> cursors{};
-  int next_channel = 0;        // the channels before it have finished
+  int next_channel = 0;  // the channels before it have finished
+  // Where the buffers lie in the process's shared heap, so that peers on the host can read them in place.
+  std::optional<SharedHeap::Location> shared_input;
+  std::optional<SharedHeap::Location> shared_output;
   bool read_in_place = false;  // some message is read out of the caller's buffer: wait for its acknowledgement
   int waiting_for = -1;        // the rank that the last kAgain waited for, for messages
 };

@@ -10,7 +10,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kLineBytes = 64;  // ranks write to cache lines of their own
+constexpr std::size_t kLineBytes = 64;                   // ranks write to cache lines of their own
+constexpr std::size_t kShortestShared = Line::kPayload;  // shorter blocks travel in the line itself
 
 }  // namespace
 
@@ -19,6 +20,12 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   const std::size_t granule = std::max<std::size_t>(kLineBytes / call.element_bytes, 1);
   const std::size_t chunk_elements = std::max(chunk_bytes / call.element_bytes / granule * granule, granule);
   call.binding = Binding(count, chunking.chunks, chunk_elements, granule);
+  const std::size_t blocks = call.element_bytes * count;
+  if (blocks >= kShortestShared) {
+    const SharedHeap& heap = SharedHeap::of_process();
+    if (call.input != nullptr) call.shared_input = heap.find(call.input, blocks);
+    if (call.output != nullptr) call.shared_output = heap.find(call.output, blocks);
+  }
   for (int channel = 0; channel < call.channels; ++channel) {
     call.cursors[static_cast<std::size_t>(channel)] = {static_cast<std::size_t>(channel), 0, 0};
   }
@@ -66,10 +73,10 @@ Progress HostExecutor::advance(Call& call, int channel) {
           mismatch_ = {execution.peer(), execution.peer_signature()};
           return Progress::kFailed;
         }
-        case StepExecution::Outcome::kBadLength:
+        case StepExecution::Outcome::kBadMessage:
           health_.fail(ErrorCode::kRemote,
-                       fmt::format("a message of rank {} is shorter than its call says: the ranks run different "
-                                   "versions, or memory was overwritten",
+                       fmt::format("a message of rank {} is shorter than its call says, or lies where nothing may be "
+                                   "read: the ranks run different versions, or memory was overwritten",
                                    execution.peer()),
                        execution.peer());
           return Progress::kFailed;
@@ -88,8 +95,20 @@ Progress HostExecutor::finish(Call& call) {
   for (Transport* transport : transports_) {
     if (!transport->flush()) return Progress::kAgain;
   }
+  if (call.read_in_place && !buffers_released(call)) return Progress::kAgain;
   publish(progress_, call.sequence);  // observed by refresh_acknowledged() at ranks that lack credit
   return Progress::kDone;
+}
+
+bool HostExecutor::buffers_released(const Call& call) {
+  for (int channel = 0; channel < call.channels; ++channel) {
+    for (Endpoint& endpoint : channels_[static_cast<std::size_t>(channel)]->endpoints()) {
+      if (endpoint.last_read <= endpoint.acknowledged) continue;
+      refresh_acknowledged(endpoint);
+      if (endpoint.last_read > endpoint.acknowledged) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace tutti

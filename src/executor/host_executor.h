@@ -41,10 +41,9 @@ class HostExecutor {
   const Mismatch& mismatch() const { return mismatch_; }
 
  private:
-  friend class StepExecution;
-
   Progress advance(Call& call, int channel);
   Progress finish(Call& call);
+  bool buffers_released(const Call& call);
 
   std::span<const std::unique_ptr<Channel>> channels_;
   std::span<Transport* const> transports_;

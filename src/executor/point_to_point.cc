@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "transport/messages.h"
 
@@ -25,8 +26,8 @@ T read_inline(const Line& line) {
 
 }  // namespace
 
-PointToPoint::PointToPoint(int rank, int ranks, Health& health, std::byte* slots, std::size_t piece_bytes)
-    : rank_(rank), health_(health), slots_(slots), piece_bytes_(piece_bytes) {
+PointToPoint::PointToPoint(int ranks, Health& health, std::byte* slots, std::size_t piece_bytes, Reserve reserve)
+    : health_(health), slots_(slots), piece_bytes_(piece_bytes), reserve_(std::move(reserve)) {
   for (int r = 0; r < ranks; ++r) {
     auto peer = std::make_unique<Peer>();
     for (Endpoint& endpoint : peer->endpoints) {
@@ -99,6 +100,7 @@ void PointToPoint::send_pieces(Peer& peer, Transfer& transfer) {
     if (bytes <= Line::kPayload) {
       publish_inline(endpoint, from, bytes, transfer.number);
     } else {
+      if (!std::exchange(peer.reserved, true)) reserve_(peer.pieces, endpoint.window * piece_bytes_);
       const std::size_t slot = peer.pieces + line_index(endpoint, endpoint.sent + 1) * piece_bytes_;
       std::memcpy(slots_ + slot, from, bytes);
       publish_line(

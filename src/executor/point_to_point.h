@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -46,7 +47,9 @@ class PointToPoint {
   static constexpr std::size_t kMostUnmatched = 64;  // announcements of a peer that wait for their receive
 
   // slots: this rank's memory for slots; see set_pieces().
-  PointToPoint(int rank, int ranks, Health& health, std::byte* slots, std::size_t piece_bytes);
+  // reserve: takes memory for a part of them, called once for each peer; may throw Error.
+  using Reserve = std::function<void(std::size_t offset, std::size_t bytes)>;
+  PointToPoint(int ranks, Health& health, std::byte* slots, std::size_t piece_bytes, Reserve reserve);
   ~PointToPoint();
 
   Endpoint& endpoint(Connection connection, int peer);
@@ -78,6 +81,7 @@ class PointToPoint {
     SpinLock lock;  // guards everything below
     std::array<Endpoint, kConnections> endpoints;
     std::size_t pieces = 0;
+    bool reserved = false;
     std::uint64_t announced = 0;  // number of the last message announced to the peer
     std::array<Announcement, kMostUnmatched> unmatched;
     std::size_t unmatched_count = 0;
@@ -92,10 +96,10 @@ class PointToPoint {
   bool match(Peer& peer, int rank, Transfer& transfer);
   void receive_pieces(Peer& peer, Transfer& transfer);
 
-  int rank_;
   Health& health_;
   std::byte* slots_;
   std::size_t piece_bytes_;
+  Reserve reserve_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank, the own one included
   Word first_source_{0};                      // where a receive from any source looks first: after the last one found
 };

@@ -3,9 +3,14 @@
 #include <cstring>
 
 #include "transport/messages.h"
+#include "transport/shm/peer_segments.h"
 
 namespace tutti {
 namespace {
+
+// Messages shorter than this are copied even where they could be read in place over a transport: the copy costs less
+// than waiting for the acknowledgement.
+constexpr std::size_t kShortestTransportRead = 32 * 1024;
 
 // Where the bytes of a message lie on this rank; null when they are already at their destination.
 const std::byte* payload(const Endpoint& endpoint, const Line& line, const Descriptor& descriptor) {
@@ -14,11 +19,36 @@ const std::byte* payload(const Endpoint& endpoint, const Line& line, const Descr
       return line.payload;
     case Way::kSlot:
       return endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
-    case Way::kRead:
+    case Way::kRead: {
+      Place place;
+      std::memcpy(&place, line.payload, sizeof(place));
+      return endpoint.segments->resolve(place, descriptor.length);
+    }
     case Way::kWritten:
       break;
   }
   return nullptr;
+}
+
+// After a message was used: what its way asks of the receiver beyond the usual.
+void settle(Endpoint& endpoint, const Line& line) {
+  const Descriptor descriptor = Descriptor::unpack(line.descriptor);
+  if (descriptor.way == Way::kSlot && endpoint.segments != nullptr) {
+    Offer offer;
+    std::memcpy(&offer, line.payload, sizeof(offer));
+    if (offer.segment != 0) endpoint.segments->consider(offer);
+  }
+  take_message(endpoint, line);
+  // The sender's call waits until its buffer has been read.
+  if (descriptor.way == Way::kRead) tell_credit(endpoint);
+}
+
+bool can_read(Endpoint& endpoint, std::uint64_t segment) {
+  const std::uint64_t bit = std::uint64_t{1} << segment;
+  if ((endpoint.confirmed & bit) == 0 && endpoint.confirmed_in != nullptr) {
+    endpoint.confirmed = observe(*endpoint.confirmed_in);  // published by PeerSegments::consider() at the peer
+  }
+  return (endpoint.confirmed & bit) != 0;
 }
 
 }  // namespace
@@ -34,7 +64,7 @@ StepExecution::Outcome StepExecution::run() {
     if (!find_room()) return Outcome::kBlocked;
   }
   compute();
-  for (Endpoint* endpoint : from_.endpoints) take_message(*endpoint, *arrived(*endpoint));
+  for (Endpoint* endpoint : from_.endpoints) settle(*endpoint, *arrived(*endpoint));
   if (sends(step_)) publish_value();
   for (Endpoint* endpoint : from_.endpoints) settle_credit(*endpoint);
   return Outcome::kDone;
@@ -55,10 +85,12 @@ StepExecution::Outcome StepExecution::check_messages() {
     part_offset_ += call_.binding.elements(step_.shape - step_.part + i, cursor_.round) * call_.element_bytes;
   }
   for (const Endpoint* endpoint : from_.endpoints) {
-    const std::size_t length = Descriptor::unpack(arrived(*endpoint)->descriptor).length;
-    if (part_offset_ + bytes_ <= length) continue;
+    const Line& line = *arrived(*endpoint);
+    const Descriptor descriptor = Descriptor::unpack(line.descriptor);
+    const bool readable = descriptor.way != Way::kRead || payload(*endpoint, line, descriptor) != nullptr;
+    if (readable && part_offset_ + bytes_ <= descriptor.length) continue;
     peer_ = endpoint->peer;
-    return Outcome::kBadLength;
+    return Outcome::kBadMessage;
   }
   return Outcome::kDone;
 }
@@ -69,6 +101,10 @@ bool StepExecution::find_room() {
   }
   sent_ = {call_.sequence, {channel_.rings()[0].head(), channel_.rings()[1].head()}};
   if (bytes_ <= Line::kPayload) return true;
+  find_place();
+  bool slot_needed = false;
+  for (Endpoint* endpoint : to_.endpoints) slot_needed |= way_to(*endpoint) == Way::kSlot;
+  if (!slot_needed) return true;
   auto endpoints = channel_.endpoints();
   const auto slot = channel_.rings()[call_.ring].take(bytes_, endpoints);
   if (!slot) return false;
@@ -76,9 +112,40 @@ bool StepExecution::find_room() {
   return true;
 }
 
+// The value may be read where it lies if the generator's claim covers this call, no map changes it on its way out, and
+// it is one piece.
+void StepExecution::find_place() {
+  const bool claimed = (step_.readable & (call_.in_place ? kReadableInPlace : kReadableOutOfPlace)) != 0;
+  if (!claimed || step_.count != 1) return;
+  if (stores(step_)) {
+    set_place(step_.destination_space, step_.destination);
+    return;
+  }
+  const ReduceOp op = call_.reduction.op;
+  const bool mapped =
+      (step_.first != 0 && first_changes(op)) || (step_.last != 0 && last_changes(op, call_.reduction.ranks));
+  if (step_.kind == StepKind::kSend && !mapped) set_place(step_.source_space, step_.source);
+}
+
+// Scratch is private to this process: it is never read in place.
+void StepExecution::set_place(Space space, std::uint32_t chunk) {
+  if (space == Space::kScratch) return;
+  const auto& location = space == Space::kInput ? call_.shared_input : call_.shared_output;
+  place_ = address(space, chunk);
+  buffer_ = space == Space::kInput ? call_.input : call_.output;
+  shared_ = location ? &*location : nullptr;
+}
+
+Way StepExecution::way_to(Endpoint& endpoint) const {
+  if (place_ == nullptr) return Way::kSlot;
+  if (endpoint.transport != nullptr) return bytes_ >= kShortestTransportRead ? Way::kRead : Way::kSlot;
+  return shared_ != nullptr && can_read(endpoint, shared_->segment) ? Way::kRead : Way::kSlot;
+}
+
 void StepExecution::compute() {
   std::byte* sent = nullptr;
-  if (sends(step_)) sent = slot_ == kNoSlot ? inline_value_.data() : channel_.slots() + slot_;
+  if (sends(step_) && !(slot_ == kNoSlot && bytes_ > Line::kPayload))
+    sent = slot_ == kNoSlot ? inline_value_.data() : channel_.slots() + slot_;
   std::size_t offset = 0;
   for (std::uint32_t i = 0; i < step_.count; ++i) {
     compute_chunk(i, part_offset_ + offset, sent == nullptr ? nullptr : sent + offset);
@@ -133,22 +200,40 @@ void StepExecution::compute_chunk(std::uint32_t index, std::size_t message_offse
       map_elements(reduction, step_.first != 0, value, destination, elements);
     }
     if (sent != nullptr) std::memcpy(sent, destination, bytes);
-  } else {
+  } else if (sent != nullptr) {
     map_elements(reduction, step_.first != 0, value, sent, elements);
   }
 }
 
 void StepExecution::publish_value() {
-  Descriptor descriptor;
-  descriptor.length = static_cast<std::uint32_t>(bytes_);
-  if (slot_ != kNoSlot) {
-    descriptor.way = Way::kSlot;
-    descriptor.slot = static_cast<std::uint32_t>(slot_ / Descriptor::kSlotUnit);
-  }
+  const auto length = static_cast<std::uint32_t>(bytes_);
   for (Endpoint* endpoint : to_.endpoints) {
-    if (slot_ == kNoSlot) std::memcpy(next_line(*endpoint).payload, inline_value_.data(), bytes_);
-    publish_line(*endpoint, descriptor, call_.signature, sent_);
+    std::byte* line = next_line(*endpoint).payload;
+    if (bytes_ <= Line::kPayload) {
+      std::memcpy(line, inline_value_.data(), bytes_);
+      publish_line(*endpoint, {Way::kInline, 0, length}, call_.signature, sent_);
+      continue;
+    }
+    if (way_to(*endpoint) == Way::kRead) {
+      const Place place = place_for(*endpoint);
+      std::memcpy(line, &place, sizeof(place));
+      call_.read_in_place = true;
+      endpoint->last_read = endpoint->sent + 1;
+      publish_line(*endpoint, {Way::kRead, 0, length}, call_.signature, sent_);
+      continue;
+    }
+    const Offer offer = shared_ != nullptr && endpoint->transport == nullptr
+                            ? SharedHeap::of_process().offer(shared_->segment)
+                            : Offer{};
+    std::memcpy(line, &offer, sizeof(offer));
+    publish_line(*endpoint, {Way::kSlot, static_cast<std::uint32_t>(slot_ / Descriptor::kSlotUnit), length},
+                 call_.signature, sent_);
   }
+}
+
+Place StepExecution::place_for(const Endpoint& endpoint) const {
+  if (endpoint.transport != nullptr) return {Place::kOwnMemory, reinterpret_cast<std::uintptr_t>(place_)};
+  return {shared_->segment, shared_->offset + static_cast<std::uint64_t>(place_ - buffer_)};
 }
 
 std::byte* StepExecution::address(Space space, std::uint32_t chunk) const {

@@ -15,7 +15,7 @@ namespace tutti {
 // nothing has happened yet and the step is tried again from the start.
 class StepExecution {
  public:
-  enum class Outcome { kDone, kBlocked, kMismatch, kBadLength };
+  enum class Outcome { kDone, kBlocked, kMismatch, kBadMessage };
 
   StepExecution(Call& call, Channel& channel, Call::Cursor& cursor, const Step& step)
       : call_(call), channel_(channel), cursor_(cursor), step_(step) {}
@@ -31,6 +31,10 @@ class StepExecution {
 
   Outcome check_messages();
   bool find_room();
+  void find_place();
+  void set_place(Space space, std::uint32_t chunk);
+  Way way_to(Endpoint& endpoint) const;
+  Place place_for(const Endpoint& endpoint) const;
   void compute();
   void compute_chunk(std::uint32_t index, std::size_t message_offset, std::byte* sent);
   void publish_value();
@@ -47,6 +51,10 @@ class StepExecution {
   std::size_t bytes_ = 0;        // of the value
   std::size_t part_offset_ = 0;  // where the value begins in each received message
   std::size_t slot_ = kNoSlot;   // offset of the slot that the value is written to
+  // Where the value lies, or will, for peers that may read it there; null when they may not.
+  const std::byte* place_ = nullptr;
+  const std::byte* buffer_ = nullptr;             // the caller's buffer that place_ is in …
+  const SharedHeap::Location* shared_ = nullptr;  // … and where that lies in the shared heap, if it does
   Endpoint::Sent sent_;
   int peer_ = -1;
   std::uint64_t peer_signature_ = 0;

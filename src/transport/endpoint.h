@@ -48,9 +48,12 @@ struct Endpoint {
   const Word* credit_in = nullptr;    // peer -> this rank: the same
   const Word* progress_in = nullptr;  // the peer has finished all calls up to here; null: it never says
 
-  const PeerSegments* segments = nullptr;  // memory of the peer that can be read in place; null: none
-  Transport* transport = nullptr;          // null: shared memory
-  std::uint32_t window = 2;                // lines each way, a power of two
+  PeerSegments* segments = nullptr;    // the peer's memory that this rank can read in place; null: none
+  const Word* confirmed_in = nullptr;  // peer -> this rank: bit s is set once it can read segment s; null: never
+  std::uint64_t confirmed = 0;         // the same, as far as this rank has looked
+  std::uint64_t last_read = 0;         // number of the last message that the peer reads out of the caller's buffer
+  Transport* transport = nullptr;      // null: shared memory
+  std::uint32_t window = 2;            // lines each way, a power of two
   std::uint16_t peer = 0;
   std::uint8_t channel = 0;
 };

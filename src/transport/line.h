@@ -44,6 +44,17 @@ struct Place {
   std::uint64_t offset;
 };
 
+// A segment that the sender would like the receiver to read in: carried by messages that had to take a slot because
+// the receiver does not map the segment yet. The receiver opens it through the sender's process and checks the nonce.
+struct Offer {
+  std::uint64_t segment = 0;  // 0: no offer
+  std::uint32_t process = 0;
+  std::int32_t descriptor = -1;
+  std::uint64_t bytes = 0;
+  std::uint64_t nonce = 0;
+};
+static_assert(sizeof(Offer) == 32);  // with the words before it, one cache line
+
 // One message of a connection, as its writer publishes it: a pair of cache lines. Message number m of a connection
 // lies in line m % window. The writer fills everything else first and publishes the epoch last; the reader, who
 // observes the epoch it waits for, may read the rest until it has acknowledged the message.

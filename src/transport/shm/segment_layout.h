@@ -14,13 +14,14 @@ inline constexpr int kPointToPointConnections = 3;
 
 // Where everything lies in the segment that the ranks of one host share. A header, then one area per member:
 //
-//   progress word | credit words [connection][peer] | lines [connection][peer][window] | small rings [channel]
-//   | large rings [channel] | point-to-point slots [peer][window]
+//   progress word | confirmed segments [peer] | credit words [connection][peer] | lines [connection][peer][window] |
+//   small rings [channel] | large rings [channel] | point-to-point slots [rank][window]
 //
 // Everything in an area is written by its owner and read by the others. All values are agreed before the segment is
 // made; offsets are bytes from its start, areas are page-aligned.
 struct SegmentLayout {
   std::uint32_t members = 1;
+  std::uint32_t ranks = 1;  // of the communicator
   std::uint32_t channels = 1;
   std::uint32_t window = 4;
   std::uint64_t small_ring_bytes = 16 * 1024;
@@ -36,8 +37,9 @@ struct SegmentLayout {
 
   // Offsets within an area.
   std::size_t progress() const { return 0; }
+  std::size_t confirmed(std::uint32_t peer) const { return sizeof(PaddedWord) * (1 + peer); }
   std::size_t credit(std::uint32_t connection, std::uint32_t peer) const {
-    return sizeof(PaddedWord) * (1 + connection * members + peer);
+    return confirmed(members) + sizeof(PaddedWord) * (connection * members + peer);
   }
   std::size_t lines(std::uint32_t connection, std::uint32_t peer) const {
     return credit(connections(), 0) + sizeof(Line) * window * (connection * members + peer);
@@ -48,8 +50,8 @@ struct SegmentLayout {
   std::size_t large_ring(std::uint32_t channel) const {
     return page_up(small_ring(channels)) + channel * large_ring_bytes;
   }
-  std::size_t pieces(std::uint32_t peer) const { return page_up(large_ring(channels)) + peer * window * piece_bytes; }
-  std::size_t area_bytes() const { return page_up(pieces(members)); }
+  std::size_t pieces(std::uint32_t rank) const { return page_up(large_ring(channels)) + rank * window * piece_bytes; }
+  std::size_t area_bytes() const { return page_up(pieces(ranks)); }
 
   // Offsets within the segment.
   std::size_t area(std::uint32_t member) const { return kPage + member * area_bytes(); }

@@ -1,0 +1,53 @@
+#include "transport/shm/peer_segments.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/log.h"
+
+namespace tutti {
+
+void PeerSegments::consider(const Offer& offer) {
+  if (offer.segment == 0 || offer.segment > SharedHeap::kMostSegments) return;
+  if (offer.segment >= known_.size()) known_.resize(offer.segment + 1);
+  Known& known = known_[offer.segment];
+  if (known.considered) return;
+  known.considered = true;
+  if (!open(offer, known)) {
+    log_info("buffers of process {} are not read in place: its memory cannot be opened from here", offer.process);
+    return;
+  }
+  publish(*confirmed_, peek(*confirmed_) | std::uint64_t{1} << offer.segment);  // observed by the sender
+}
+
+bool PeerSegments::open(const Offer& offer, Known& known) {
+  if (offer.process == static_cast<std::uint32_t>(::getpid())) {
+    // Another rank of this process: its memory is ours.
+    known.base = SharedHeap::of_process().base(offer.segment);
+    known.bytes = offer.bytes;
+    return true;
+  }
+  const std::string path = fmt::format("/proc/{}/fd/{}", offer.process, offer.descriptor);
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || static_cast<std::uint64_t>(status.st_size) != offer.bytes) return false;
+  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_SEAL;
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals) return false;
+  void* address = ::mmap(nullptr, offer.bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (address == MAP_FAILED) return false;
+  MappedMemory mapping(address, offer.bytes);
+  // In another process namespace the number may be somebody else's: only the right memory holds the nonce.
+  if (std::memcmp(mapping.data(), &offer.nonce, sizeof(offer.nonce)) != 0) return false;
+  known.base = mapping.data();
+  known.bytes = offer.bytes;
+  mappings_.push_back(std::move(mapping));
+  return true;
+}
+
+}  // namespace tutti

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/handles.h"
+#include "base/sync.h"
+#include "transport/line.h"
+#include "transport/shm/shared_heap.h"
+
+namespace tutti {
+
+// The segments of one peer that this rank can read in place. Owned by the communicator; one thread at a time.
+class PeerSegments {
+ public:
+  // confirmed: this rank's word for the peer; a bit is set for each segment that resolve() knows.
+  explicit PeerSegments(Word& confirmed) : confirmed_(&confirmed) {}
+
+  // Maps an offered segment and confirms it, once; an offer that cannot be followed (another process namespace, no
+  // permission) is remembered and costs nothing again. Makes system calls on the first offer of a segment.
+  void consider(const Offer& offer);
+
+  // The memory of a place; null when the peer named what was never confirmed, or reaches past its end.
+  const std::byte* resolve(const Place& place, std::size_t bytes) const {
+    if (place.segment >= known_.size()) return nullptr;
+    const Known& known = known_[place.segment];
+    if (known.base == nullptr || place.offset > known.bytes || bytes > known.bytes - place.offset) return nullptr;
+    return known.base + place.offset;
+  }
+
+ private:
+  struct Known {
+    const std::byte* base = nullptr;
+    std::uint64_t bytes = 0;
+    bool considered = false;
+  };
+  bool open(const Offer& offer, Known& known);
+
+  std::vector<Known> known_;  // by segment, empty until the first offer
+  std::vector<MappedMemory> mappings_;
+  Word* confirmed_;
+};
+
+}  // namespace tutti

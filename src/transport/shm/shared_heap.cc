@@ -1,0 +1,125 @@
+#include "transport/shm/shared_heap.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sodium.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+// The first page of a segment holds its nonce; the rest is handed out.
+constexpr std::size_t kReserved = SharedHeap::kAlignment;
+constexpr std::size_t kArenaBytes = std::size_t{64} << 20;
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + SharedHeap::kAlignment - 1) / SharedHeap::kAlignment * SharedHeap::kAlignment;
+}
+
+}  // namespace
+
+SharedHeap& SharedHeap::of_process() {
+  static SharedHeap heap;
+  return heap;
+}
+
+void* SharedHeap::allocate(std::size_t bytes) {
+  if (bytes > PTRDIFF_MAX - kArenaBytes) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("cannot allocate {} bytes", bytes));
+  }
+  bytes = std::max(round_up(bytes), kAlignment);
+  const std::lock_guard lock(mutex_);
+  for (const auto& arena : arenas_) {
+    if (void* pointer = take(*arena, bytes)) return pointer;
+  }
+  return take(add_arena(bytes), bytes);
+}
+
+void* SharedHeap::take(Arena& arena, std::size_t bytes) {
+  for (auto gap = arena.free.begin(); gap != arena.free.end(); ++gap) {
+    const auto [offset, size] = *gap;
+    if (size < bytes) continue;
+    arena.segment.reserve(offset, bytes, "tutti::allocate");
+    arena.free.erase(gap);
+    if (size > bytes) arena.free.emplace(offset + bytes, size - bytes);
+    arena.used.emplace(offset, bytes);
+    return arena.segment.data() + offset;
+  }
+  return nullptr;
+}
+
+SharedHeap::Arena& SharedHeap::add_arena(std::size_t bytes) {
+  if (arenas_.size() == kMostSegments) {
+    throw Error(ErrorCode::kSystem, fmt::format("cannot allocate {} bytes: {} segments of shared memory are in use and "
+                                                "none has room; free some buffers, or allocate fewer, larger ones",
+                                                bytes, kMostSegments));
+  }
+  auto arena = std::make_unique<Arena>();
+  arena->segment = Segment::create(std::max(kArenaBytes, kReserved + bytes));
+  randombytes_buf(&arena->nonce, sizeof(arena->nonce));
+  std::memcpy(arena->segment.data(), &arena->nonce, sizeof(arena->nonce));
+  arena->free.emplace(kReserved, arena->segment.size() - kReserved);
+  spans_[arenas_.size()] = {arena->segment.data(), arena->segment.size()};
+  arenas_.push_back(std::move(arena));
+  publish(segments_, arenas_.size());  // observed by find()
+  return *arenas_.back();
+}
+
+void SharedHeap::deallocate(void* pointer) {
+  if (pointer == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  for (const auto& arena : arenas_) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(arena->segment.data());
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    if (address < begin || address >= begin + arena->segment.size()) continue;
+    const auto used = arena->used.find(address - begin);
+    if (used == arena->used.end()) break;
+    auto [offset, bytes] = *used;
+    arena->used.erase(used);
+    // The memory goes back to the system; the addresses stay, for peers that map the segment.
+    ::fallocate(arena->segment.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                static_cast<off_t>(bytes));
+    const auto next = arena->free.find(offset + bytes);
+    if (next != arena->free.end()) {
+      bytes += next->second;
+      arena->free.erase(next);
+    }
+    const auto after = arena->free.lower_bound(offset);
+    if (after != arena->free.begin() && std::prev(after)->first + std::prev(after)->second == offset) {
+      std::prev(after)->second += bytes;
+    } else {
+      arena->free.emplace(offset, bytes);
+    }
+    return;
+  }
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("deallocate({}): tutti::allocate() did not return this pointer, or it was freed before", pointer));
+}
+
+std::optional<SharedHeap::Location> SharedHeap::find(const void* pointer, std::size_t bytes) const {
+  const std::uint64_t segments = observe(segments_);  // published by add_arena()
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  for (std::uint64_t i = 0; i < segments; ++i) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(spans_[i].begin);
+    if (address >= begin && address - begin + bytes <= spans_[i].bytes) return Location{i + 1, address - begin};
+  }
+  return std::nullopt;
+}
+
+Offer SharedHeap::offer(std::uint64_t segment) const {
+  const std::lock_guard lock(mutex_);
+  const Arena& arena = *arenas_[segment - 1];
+  return {segment, static_cast<std::uint32_t>(::getpid()), arena.segment.descriptor(), arena.segment.size(),
+          arena.nonce};
+}
+
+std::byte* SharedHeap::base(std::uint64_t segment) const { return spans_[segment - 1].begin; }
+
+}  // namespace tutti

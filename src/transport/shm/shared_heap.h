@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/sync.h"
+#include "transport/line.h"
+#include "transport/shm/segment.h"
+
+namespace tutti {
+
+// The memory behind tutti::allocate: sealed segments that other processes of the host can map. One per process, because
+// its memory is older and younger than any communicator. Any thread; allocating and freeing lock, find() does not.
+class SharedHeap {
+ public:
+  static constexpr std::size_t kMostSegments = 63;  // numbered from 1, one bit each in Endpoint::confirmed
+  static constexpr std::size_t kAlignment = 4096;
+
+  static SharedHeap& of_process();
+
+  // Zero-filled where it is new. Throws Error(kSystem) with what was asked for and what is available.
+  void* allocate(std::size_t bytes);
+  // Throws Error(kInvalidArgument) for a pointer that allocate() did not return, or returned to somebody before.
+  void deallocate(void* pointer);
+
+  struct Location {
+    std::uint64_t segment;
+    std::uint64_t offset;
+  };
+  // Where [pointer, pointer + bytes) lies; nothing when it is not memory of this heap. A load and a branch while
+  // nothing was ever allocated.
+  std::optional<Location> find(const void* pointer, std::size_t bytes) const;
+
+  // What another process needs to map a segment. REQUIRES: find() named it.
+  Offer offer(std::uint64_t segment) const;
+  std::byte* base(std::uint64_t segment) const;
+
+ private:
+  struct Arena {
+    Segment segment;
+    std::uint64_t nonce = 0;
+    std::map<std::size_t, std::size_t> free;  // offset -> bytes, no two adjacent
+    std::map<std::size_t, std::size_t> used;  // offset -> bytes
+  };
+  // What find() reads, published with the number of segments.
+  struct Span {
+    std::byte* begin = nullptr;
+    std::size_t bytes = 0;
+  };
+
+  SharedHeap() = default;
+  void* take(Arena& arena, std::size_t bytes);
+  Arena& add_arena(std::size_t bytes);
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Arena>> arenas_;
+  Span spans_[kMostSegments];
+  Word segments_{0};  // spans_ below this number are there
+};
+
+}  // namespace tutti
