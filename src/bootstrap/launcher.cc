@@ -87,8 +87,9 @@ void describe_slurm(Launch& launch, const Environment& environment) {
 }
 
 void describe_mpich(Launch& launch, const Environment& environment) {
-  // PMI variables also come from srun, which knows more.
-  if (!get(environment, "SLURM_STEP_ID").empty() && get(environment, "PMI_FD").empty()) {
+  // srun speaks PMI too, and knows more; only MPICH's own launcher says how many ranks share a host.
+  if (!get(environment, "SLURM_STEP_ID").empty() && get(environment, "MPI_LOCALNRANKS").empty()) {
+    launch.launcher = "Slurm";
     describe_slurm(launch, environment);
     return;
   }

@@ -89,8 +89,9 @@ void meet_through_hand_out(Membership& membership, std::string_view meeting_plac
   membership.hand_out = hand_out_name(meeting_place);
   membership.loopback_only = true;
   membership.roots = {{"127.0.0.1", 0}};
+  membership.secret = secret.key;
   if (membership.rank != 0) return;
-  membership.secret = secret.key.empty() ? Key::random() : secret.key;
+  if (membership.secret.empty()) membership.secret = Key::random();
   membership.nonce = random_nonce();
 }
 
@@ -211,7 +212,10 @@ Membership membership_from_id(const UniqueId& id, int rank, int ranks) {
 
 void complete_membership(Membership& membership, Deadline deadline) {
   if (membership.hand_out.empty() || membership.rank == 0) return;
+  const Key own = membership.secret;
   take_id(membership, parse_id(ask_hand_out(membership.hand_out, deadline)));
+  // A secret that this rank was given is not replaced: when it is another one, the challenge says so.
+  if (!own.empty()) membership.secret = own;
   membership.hand_out.clear();
 }
 

@@ -26,8 +26,8 @@ struct Membership {
   // The launcher's identity of this job: Open MPI's job id, Slurm's job and step, torchrun's run id and restart …
   std::string job;
 
-  // Not empty: only rank 0 knows secret, nonce and port. It listens on loopback, hands them out under this name (see
-  // hand_out.h), and the other ranks call complete_membership() before anything else.
+  // Not empty: only rank 0 knows nonce, port and perhaps the secret. It listens on loopback, hands them out under this
+  // name (see hand_out.h), and the other ranks call complete_membership() before anything else.
   std::string hand_out;
   bool loopback_only = false;
   // Rank 0 opens the root's socket itself (false: whoever made the id did, in this process).
