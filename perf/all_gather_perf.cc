@@ -1,0 +1,18 @@
+#include "perf/collective.h"
+
+using namespace tutti::perf;
+
+int main(int argc, char** argv) {
+  return run(argc, argv,
+             {.title = "AllGather",
+              .plan_name = "all_gather",
+              .shape =
+                  [](std::size_t count, int ranks, std::size_t element_bytes) {
+                    Shape shape = divided(count, ranks, element_bytes);
+                    shape.send = shape.send_offset = shape.count;
+                    return shape;
+                  },
+              .expected = [](const Shape& shape, int, int ranks, int) { return blocks_of_all(shape.count, ranks, 0); },
+              .run = [](const Call& c) { c.communicator.all_gather(c.input, c.output, c.count, c.type); },
+              .bus_factor = factor_others});
+}
