@@ -1,0 +1,211 @@
+// Connections: when they come, which of two is used, how they end.
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include "transport/tcp_support.h"
+
+namespace tutti {
+namespace {
+
+TcpLimits limits() {
+  TcpLimits limits;
+  limits.max_message_bytes = 4 * 1024 * 1024;
+  limits.lost_grace = std::chrono::milliseconds(50);
+  return limits;
+}
+
+bool exchange(TcpRanks& ranks) {
+  const auto there = pattern(1000, 1);
+  const auto back = pattern(2000, 2);
+  send(ranks.endpoint(0, 1), there, 1, Way::kSlot);
+  send(ranks.endpoint(1, 0), back, 1, Way::kSlot);
+  Endpoint& at_0 = ranks.endpoint(0, 1);
+  Endpoint& at_1 = ranks.endpoint(1, 0);
+  if (!ranks.until([&] { return arrived(at_0) != nullptr && arrived(at_1) != nullptr; })) return false;
+  const bool right = payload_of(at_1, *arrived(at_1)) == there && payload_of(at_0, *arrived(at_0)) == back;
+  take(at_0, *arrived(at_0));
+  take(at_1, *arrived(at_1));
+  return right;
+}
+
+TEST(TcpConnection, IsAskedForOnceByWhoHasSomethingToSay) {
+  TcpRanks ranks(3, limits(), TcpRanks::kOnDemand);
+  EXPECT_TRUE(ranks[0].tcp->flush());
+  send(ranks.endpoint(0, 1), pattern(5, 1), 1, Way::kInline);
+  send(ranks.endpoint(0, 1, 2), pattern(5, 1), 1, Way::kInline);
+  EXPECT_EQ(ranks[0].requests, std::vector{1});
+  EXPECT_TRUE(ranks[1].requests.empty());
+  EXPECT_FALSE(ranks[0].tcp->flush());
+}
+
+TEST(TcpConnection, ThatComesLateLosesNothing) {
+  for (const int opener : {0, 1}) {
+    TcpRanks ranks(2, limits(), TcpRanks::kOnDemand);
+    std::vector<std::vector<std::byte>> sent;
+    for (int i = 0; i < 4; ++i) {
+      sent.push_back(pattern(3000 * i + 1, i));
+      send(ranks.endpoint(opener, 1 - opener), sent.back(), 1, Way::kRead);
+    }
+    ranks.settle();
+    ranks.connect(opener, 1 - opener);
+    Endpoint& in = ranks.endpoint(1 - opener, opener);
+    for (const auto& data : sent) {
+      ASSERT_TRUE(ranks.until([&] { return arrived(in) != nullptr; })) << "opened by rank " << opener;
+      EXPECT_TRUE(payload_of(in, *arrived(in)) == data);
+      take(in, *arrived(in));
+    }
+  }
+}
+
+TEST(TcpConnection, OfTheLowerRankWinsWhenBothOpenOneInWhateverOrderTheyCome) {
+  // Four events, each rank sees its own connection and the other's in either order.
+  for (int order = 0; order < 24; ++order) {
+    TcpRanks ranks(2, limits(), TcpRanks::kOnDemand);
+    send(ranks.endpoint(0, 1), pattern(3, 0), 1, Way::kInline);
+    send(ranks.endpoint(1, 0), pattern(3, 1), 1, Way::kInline);
+    auto [a_here, a_there] = loopback_pair();  // opened by rank 0
+    auto [b_here, b_there] = loopback_pair();  // opened by rank 1
+    const int kept = a_here.get();
+    const int closed = b_there.get();
+    int events[4] = {0, 1, 2, 3};
+    for (int i = 0, n = order; i < 4; n /= 4 - i, ++i) std::swap(events[i], events[i + n % (4 - i)]);
+    for (const int event : events) {
+      if (event == 0) ranks[0].tcp->attach(1, std::move(a_here), true);
+      if (event == 1) ranks[1].tcp->attach(0, std::move(a_there), false);
+      if (event == 2) ranks[1].tcp->attach(0, std::move(b_here), true);
+      if (event == 3) ranks[0].tcp->attach(1, std::move(b_there), false);
+      ranks.settle();
+    }
+    Endpoint& at_0 = ranks.endpoint(0, 1);
+    Endpoint& at_1 = ranks.endpoint(1, 0);
+    ASSERT_NE(arrived(at_0), nullptr) << "order " << order;
+    ASSERT_NE(arrived(at_1), nullptr) << "order " << order;
+    take(at_0, *arrived(at_0));
+    take(at_1, *arrived(at_1));
+    EXPECT_TRUE(exchange(ranks)) << "order " << order;
+    EXPECT_NE(::fcntl(kept, F_GETFD), -1);
+    EXPECT_EQ(::fcntl(closed, F_GETFD), -1) << "the other connection stays open";
+    EXPECT_FALSE(ranks[0].health->failed());
+    EXPECT_FALSE(ranks[1].health->failed());
+  }
+}
+
+TEST(TcpConnection, OfTheHigherRankIsUsedWhenTheLowerOpensNone) {
+  TcpRanks ranks(2, limits(), TcpRanks::kOnDemand);
+  ranks.connect(1, 0);
+  EXPECT_TRUE(exchange(ranks));
+  EXPECT_TRUE(ranks[0].requests.empty());
+}
+
+TEST(TcpConnection, MakesItsDescriptorReadableWhenThereIsWork) {
+  TcpRanks ranks(2, limits());
+  EXPECT_TRUE(exchange(ranks));
+  ranks.settle();
+  const auto readable = [&](int rank, int wait_ms) {
+    pollfd entry{.fd = ranks[rank].tcp->descriptor(), .events = POLLIN, .revents = 0};
+    return ::poll(&entry, 1, wait_ms) == 1;
+  };
+  EXPECT_FALSE(readable(0, 0));
+  EXPECT_FALSE(readable(1, 0));
+  send(ranks.endpoint(0, 1), pattern(3, 0), 1, Way::kInline);
+  EXPECT_TRUE(readable(1, 5000));
+  EXPECT_FALSE(readable(0, 0));
+  ranks.settle();
+  EXPECT_FALSE(readable(1, 0));
+
+  // A message larger than all buffers on the way: the sender wants to hear when there is room.
+  const auto large = pattern(4 * 1024 * 1024, 1);
+  send(ranks.endpoint(0, 1), large, 1, Way::kRead);
+  while (ranks[0].tcp->progress()) {
+  }
+  EXPECT_FALSE(readable(0, 0));
+  while (ranks[1].tcp->progress()) {
+  }
+  EXPECT_TRUE(readable(0, 5000));
+  ranks.settle();
+  EXPECT_FALSE(readable(0, 0));
+}
+
+TEST(TcpConnection, EndedWithNothingOutstandingIsNoError) {
+  TcpRanks ranks(2, limits());
+  EXPECT_TRUE(exchange(ranks));
+  while (!ranks[0].tcp->flush()) ranks[1].tcp->progress();
+  while (!ranks[1].tcp->flush()) ranks[0].tcp->progress();
+  ranks.settle();
+  ranks[1].tcp.reset();
+  const Deadline deadline = Clock::now() + 3 * limits().lost_grace;
+  while (Clock::now() < deadline) ranks[0].tcp->progress();
+  EXPECT_FALSE(ranks[0].health->failed());
+  EXPECT_TRUE(ranks[0].tcp->flush());
+  // What is said to that peer afterwards is outstanding.
+  send(ranks.endpoint(0, 1), pattern(3, 0), 1, Way::kInline);
+  const Deadline patience = Clock::now() + std::chrono::seconds(20);
+  while (!ranks[0].health->failed() && Clock::now() < patience) ranks[0].tcp->progress();
+  ASSERT_TRUE(ranks[0].health->failed());
+  EXPECT_EQ(ranks[0].health->reason().peer(), 1);
+}
+
+TEST(TcpConnection, EndedInTheMiddleOfAMessageNamesThePeerAfterTheGrace) {
+  const auto large = pattern(4 * 1024 * 1024, 1);
+  TcpRanks ranks(2, limits());
+  EXPECT_TRUE(exchange(ranks));
+  send(ranks.endpoint(0, 1), large, 1, Way::kRead);
+  ranks[0].health->fail(ErrorCode::kRemote, "a test ends it");  // so that its transport leaves without waiting
+  ranks[0].tcp.reset();
+  const Deadline patience = Clock::now() + std::chrono::seconds(20);
+  while (!ranks[1].health->failed() && Clock::now() < patience) ranks[1].tcp->progress();
+  ASSERT_TRUE(ranks[1].health->failed());
+  const Error reason = ranks[1].health->reason();
+  EXPECT_EQ(reason.code(), ErrorCode::kRemote);
+  EXPECT_EQ(reason.peer(), 0);
+  EXPECT_NE(std::string(reason.what()).find("the connection to rank 0"), std::string::npos) << reason.what();
+}
+
+TEST(TcpConnection, KeepsAnEarlierReasonOfTheCommunicator) {
+  TcpRanks ranks(2, limits());
+  EXPECT_TRUE(exchange(ranks));
+  send(ranks.endpoint(1, 0), pattern(4 * 1024 * 1024, 1), 1, Way::kSlot);
+  ranks[1].health->fail(ErrorCode::kRemote, "the control plane knew first", 0);
+  ranks[0].tcp.reset();
+  EXPECT_FALSE(ranks[1].tcp->progress());
+  EXPECT_STREQ(ranks[1].health->reason().what(), "the control plane knew first");
+}
+
+TEST(TcpConnection, DeliversWhatWasFlushedBeforeItsTransportWentAlthoughThePeerStillAcknowledges) {
+  TcpLimits small = limits();
+  small.window = 8;
+  TcpRanks ranks(2, small);
+  EXPECT_TRUE(exchange(ranks));
+  std::vector<std::vector<std::byte>> sent;
+  for (int i = 0; i < 8; ++i) {
+    if (!can_publish(ranks.endpoint(0, 1))) break;
+    sent.push_back(pattern(40000, i));
+    send(ranks.endpoint(0, 1), sent.back(), 1, Way::kRead);
+  }
+  ASSERT_GE(sent.size(), 7u);
+  while (!ranks[0].tcp->flush()) {
+  }
+  ranks[0].tcp.reset();
+  Endpoint& in = ranks.endpoint(1, 0);
+  const Deadline patience = Clock::now() + std::chrono::seconds(20);
+  for (const auto& data : sent) {
+    while (arrived(in) == nullptr && Clock::now() < patience) ranks[1].tcp->progress();
+    ASSERT_NE(arrived(in), nullptr);
+    EXPECT_TRUE(payload_of(in, *arrived(in)) == data);
+    take(in, *arrived(in));
+  }
+  EXPECT_TRUE(ranks[1].tcp->flush() || ranks[1].tcp->progress() || ranks[1].tcp->flush());
+  EXPECT_FALSE(ranks[1].health->failed());
+}
+
+TEST(TcpConnection, OverAPathThatOnlySwallowsIsDeadAndOneWithoutRoomIsNot) {
+  const std::chrono::milliseconds silence{30000};
+  EXPECT_TRUE(silent_path(1, 5, 30000, silence));
+  EXPECT_FALSE(silent_path(1, 5, 29999, silence));
+  EXPECT_FALSE(silent_path(0, 0, 90000, silence)) << "idle";
+  EXPECT_FALSE(silent_path(1, 0, 90000, silence)) << "just written";
+}
+
+}  // namespace
+}  // namespace tutti
