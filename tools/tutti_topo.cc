@@ -1,23 +1,17 @@
 #include <cstdio>
 
+#include "arguments.h"
 #include "command.h"
 #include "topology/machine.h"
-#include "tutti/error.h"
 
 namespace tutti {
 namespace {
 
-int run(std::span<const std::string_view> arguments) {
-  std::string xml_file;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--xml" && i + 1 < arguments.size()) {
-      xml_file = arguments[++i];
-    } else {
-      throw Error(ErrorCode::kInvalidArgument, "cannot make sense of \"" + std::string(arguments[i]) +
-                                                   "\"; usage: tutti topo " + std::string(kTopoCommand.usage));
-    }
-  }
-  std::fputs(describe(xml_file.empty() ? discover_machine() : load_machine(xml_file)).c_str(), stdout);
+int run(std::span<const std::string_view> words) {
+  Arguments arguments(words, kTopoCommand.name, kTopoCommand.usage);
+  const std::optional<std::string_view> file = arguments.option("--xml");
+  arguments.done();
+  std::fputs(describe(file ? load_machine(std::string(*file)) : discover_machine()).c_str(), stdout);
   return 0;
 }
 
