@@ -36,8 +36,9 @@ Cost tree_cost(const Layout& layout, double bytes) {
   const double levels = ceil_log2(layout.ranks);
   const double remote_levels = ceil_log2(layout.hosts);
   Cost cost;
-  cost.remote = {remote_levels, remote_levels * bytes};
-  cost.local = {levels - remote_levels, (levels - remote_levels) * bytes};
+  cost.remote = {remote_levels, remote_levels, remote_levels * bytes};
+  cost.local = {levels - remote_levels, levels - remote_levels, (levels - remote_levels) * bytes};
+  cost.flows = true;
   cost.steps = levels + 1;
   return cost;
 }

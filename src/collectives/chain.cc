@@ -1,15 +1,27 @@
 #include "collectives/chain.h"
 
+#include <algorithm>
+
 #include "collectives/rows.h"
 #include "collectives/traffic.h"
 
 namespace tutti {
 namespace {
 
+// Rounds run behind each other; the first one passes all links before the last rank has anything.
+void flow(Cost& cost) {
+  for (Cost::Link* link : {&cost.local, &cost.remote}) {
+    link->fill = std::max(link->hops - 1, 0.0);
+    link->messages = link->hops > 0 ? 2 : 0;
+  }
+  cost.flows = true;
+}
+
 Cost broadcast_cost(const Layout& layout, double bytes) {
   const Traffic traffic(layout);
   Cost cost;
   traffic.along_ring(cost, traffic.ranks - 1, bytes);
+  flow(cost);
   cost.steps = 2;
   cost.copied_bytes = 2 * bytes;
   return cost;
@@ -19,6 +31,7 @@ Cost reduce_cost(const Layout& layout, double bytes) {
   const Traffic traffic(layout);
   Cost cost;
   traffic.along_ring(cost, traffic.ranks - 1, bytes);
+  flow(cost);
   cost.steps = 2;
   cost.reduced_bytes = 2 * bytes;
   return cost;

@@ -7,7 +7,8 @@
 namespace tutti {
 namespace {
 
-Chunking chunking(const Layout&) {
+Chunking chunking(const Layout& layout) {
+  if (layout.ranks == 1) return {};
   Chunking chunking;
   chunking.chunks = DoubleTreeAllReduce::kChunks;
   return chunking;
@@ -20,10 +21,11 @@ Cost all_reduce_cost(const Layout& layout, double bytes) {
   const double levels = ceil_log2(layout.ranks);
   const double remote_levels = ceil_log2(layout.hosts);
   Cost cost;
-  cost.remote.hops = 2 * remote_levels;
-  cost.local.hops = 2 * (levels - remote_levels);
-  if (layout.hosts > 1) cost.remote.bytes = 2 * bytes;
-  if (traffic.largest > 1) cost.local.bytes = 2 * bytes;
+  const double chunks = DoubleTreeAllReduce::kChunks;
+  if (layout.hosts > 1) cost.remote = {2 * remote_levels, 3 * chunks, 2 * bytes, 2 * remote_levels};
+  if (traffic.largest > 1) {
+    cost.local = {2 * (levels - remote_levels), 3 * chunks, 2 * bytes, 2 * (levels - remote_levels)};
+  }
   cost.steps = 2 * DoubleTreeAllReduce::kChunks;
   cost.copied_bytes = 2 * bytes;
   cost.reduced_bytes = 1.5 * bytes;

@@ -14,21 +14,14 @@ struct DoubleTreeAllReduce {
   static constexpr int kChunks = 2 * kDepth;
 
   TUTTI_HOST_DEVICE static constexpr int steps(const Layout& layout, int) {
-    if (layout.ranks == 1) return 1;
-    // The roots turn their chunks round in one step each.
-    const int roots = (layout.rank == tree_root(layout.ranks, Tree::kFirst)) +
-                      (layout.rank == tree_root(layout.ranks, Tree::kMirror));
-    return 2 * kChunks - roots * kDepth;
+    return layout.ranks == 1 ? 1 : 2 * kChunks;
   }
 
+  // All chunks go up before the first comes down: between two ranks that are each other's parents, in one tree each,
+  // messages keep one order.
   TUTTI_HOST_DEVICE static constexpr Step step(const Layout& layout, int, int index) {
     if (layout.ranks == 1) return alone(true);
-    if (index < kChunks) return up(layout, index);
-    int chunk = index - kChunks;
-    // A root of one tree has only the chunks of the other to come down; n = 2 has two roots, n > 1 never one of both.
-    if (layout.rank == tree_root(layout.ranks, Tree::kFirst)) chunk = 2 * chunk + 1;
-    if (layout.rank == tree_root(layout.ranks, Tree::kMirror)) chunk = 2 * chunk;
-    return down(layout, chunk);
+    return index < kChunks ? up(layout, index) : down(layout, index - kChunks);
   }
 
  private:
@@ -41,9 +34,7 @@ struct DoubleTreeAllReduce {
     const Tree tree = tree_of(chunk);
     const int parent = tree_parent(layout.ranks, layout.rank, tree);
     const PeerSet children = children_in(tree);
-    if (parent < 0) {
-      return readable(finishing(contributing(reduce_send(input(chunk), children, output(chunk), children))));
-    }
+    if (parent < 0) return finishing(contributing(reduce(input(chunk), children, output(chunk))));
     // In place, the result that overwrites this chunk comes from the parent that has read it.
     if (tree_children(layout.ranks, layout.rank, tree).count == 0) {
       return readable(contributing(send(input(chunk), only(parent))));
@@ -53,9 +44,10 @@ struct DoubleTreeAllReduce {
 
   TUTTI_HOST_DEVICE static constexpr Step down(const Layout& layout, int chunk) {
     const Tree tree = tree_of(chunk);
-    const PeerSet parent = only(tree_parent(layout.ranks, layout.rank, tree));
-    if (tree_children(layout.ranks, layout.rank, tree).count == 0) return receive(parent, output(chunk));
-    return readable(forward(parent, output(chunk), children_in(tree)));
+    const int parent = tree_parent(layout.ranks, layout.rank, tree);
+    if (parent < 0) return readable(send(output(chunk), children_in(tree)));
+    if (tree_children(layout.ranks, layout.rank, tree).count == 0) return receive(only(parent), output(chunk));
+    return readable(forward(only(parent), output(chunk), children_in(tree)));
   }
 };
 

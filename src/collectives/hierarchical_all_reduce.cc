@@ -6,13 +6,15 @@
 namespace tutti {
 namespace {
 
-// All chunks of a slice leave for other hosts before the first of them can be combined; rail peers then wait for each
-// other, as in two_shot.
+// All slices of others leave before a rank can combine its own; the same holds for the chunks of a slice along a rail,
+// where peers then wait for each other as in two_shot.
 Chunking chunking(const Layout& layout) {
   const HostView view(layout);
+  const bool even = view.rails * view.hosts == layout.ranks;
+  const int slices = even ? view.rails - 1 : view.rails;
   Chunking chunking;
   chunking.chunks = view.rails * view.hosts;
-  chunking.slot_chunks = view.hosts;
+  chunking.slot_chunks = (slices > 1 ? slices : 1) * view.hosts;
   chunking.window = 2;
   return chunking;
 }
@@ -22,14 +24,12 @@ Cost all_reduce_cost(const Layout& layout, double bytes) {
   const double slice = bytes / traffic.smallest;
   Cost cost;
   if (traffic.largest > 1) {
-    cost.local.hops = 2;
-    cost.local.bytes = 2 * traffic.local_peers * slice;
+    cost.local = {2, 4 * traffic.local_peers, 2 * traffic.local_peers * slice};
     cost.copied_bytes = 2 * bytes;
     cost.reduced_bytes = traffic.largest * slice;
   }
-  cost.remote.hops = 2;
-  cost.remote.bytes = 2 * bytes * (traffic.hosts - 1) / traffic.hosts;
-  cost.steps = 2 * traffic.smallest + 4 * traffic.hosts + 2 * traffic.largest;
+  cost.remote = {2, 4 * (traffic.hosts - 1), 2 * bytes * (traffic.hosts - 1) / traffic.hosts};
+  cost.steps = 2 * traffic.smallest + 2 * traffic.hosts;
   cost.copied_bytes += slice;
   cost.reduced_bytes += slice;
   return cost;

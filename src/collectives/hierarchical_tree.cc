@@ -17,9 +17,10 @@ Cost tree_cost(const Layout& layout, double bytes) {
   const Traffic traffic(layout);
   const double levels = ceil_log2(layout.hosts);
   Cost cost;
-  cost.remote = {levels, levels * bytes};
-  if (traffic.largest > 1) cost.local = {1, bytes};
-  cost.steps = levels + traffic.largest;
+  cost.remote = {levels, levels, levels * bytes};
+  if (traffic.largest > 1) cost.local = {1, traffic.local_peers, bytes};
+  cost.flows = true;
+  cost.steps = levels + 1;
   return cost;
 }
 
@@ -41,6 +42,9 @@ Cost reduce_cost(const Layout& layout, double bytes) {
 Cost barrier_cost(const Layout& layout, double) {
   Cost cost = tree_cost(layout, 0);
   cost.local.hops *= 2;
+  cost.local.messages *= 2;
+  cost.remote.messages *= 2;
+  cost.flows = false;
   return cost;
 }
 

@@ -11,7 +11,7 @@ Cost all_reduce_cost(const Layout& layout, double bytes) {
   const Traffic traffic(layout);
   Cost cost;
   traffic.all_pairs(cost, bytes);
-  cost.steps = 2 * (traffic.ranks - 1);
+  cost.steps = 2;
   cost.copied_bytes = bytes;
   cost.reduced_bytes = traffic.ranks * bytes;
   return cost;
@@ -22,7 +22,7 @@ Cost all_gather_cost(const Layout& layout, double bytes) {
   const double block = bytes / traffic.ranks;
   Cost cost;
   traffic.all_pairs(cost, block);
-  cost.steps = 2 * traffic.ranks;
+  cost.steps = traffic.ranks + 1;
   cost.copied_bytes = 2 * block;
   return cost;
 }
@@ -33,7 +33,8 @@ Cost broadcast_cost(const Layout& layout, double bytes) {
   Cost cost;
   traffic.one_to_all(cost, bytes);
   if (traffic.local_peers > 0) cost.local.bytes = bytes;
-  cost.steps = traffic.ranks;
+  cost.flows = true;
+  cost.steps = 2;
   cost.copied_bytes = 2 * bytes;
   return cost;
 }
@@ -42,7 +43,8 @@ Cost reduce_cost(const Layout& layout, double bytes) {
   const Traffic traffic(layout);
   Cost cost;
   traffic.one_to_all(cost, bytes);
-  cost.steps = traffic.ranks;
+  cost.flows = true;
+  cost.steps = 1;
   cost.copied_bytes = bytes;
   cost.reduced_bytes = traffic.ranks * bytes;
   return cost;
@@ -53,6 +55,7 @@ Cost gather_cost(const Layout& layout, double bytes) {
   const double block = bytes / traffic.ranks;
   Cost cost;
   traffic.one_to_all(cost, block);
+  cost.flows = true;
   cost.steps = traffic.ranks;
   cost.copied_bytes = 2 * block;
   return cost;
@@ -65,6 +68,7 @@ Cost scatter_cost(const Layout& layout, double bytes) {
   Cost cost;
   traffic.one_to_all(cost, block);
   if (traffic.local_peers > 0) cost.local.bytes = block;
+  cost.flows = true;
   cost.steps = traffic.ranks;
   cost.copied_bytes = bytes;
   return cost;
@@ -74,7 +78,7 @@ Cost all_to_all_cost(const Layout& layout, double bytes) {
   const Traffic traffic(layout);
   Cost cost;
   traffic.all_pairs(cost, bytes / traffic.ranks);
-  cost.steps = 2 * traffic.ranks;
+  cost.steps = 2 * traffic.ranks - 1;
   cost.copied_bytes = bytes;
   return cost;
 }
@@ -83,7 +87,7 @@ Cost barrier_cost(const Layout& layout, double) {
   const Traffic traffic(layout);
   Cost cost;
   traffic.all_pairs(cost, 0);
-  cost.steps = 2 * (traffic.ranks - 1);
+  cost.steps = 2;
   return cost;
 }
 

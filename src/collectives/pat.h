@@ -100,10 +100,15 @@ struct PatAllGather {
       const int number = index % pieces;
       const PatOrder::Piece piece = order.piece(hop, number);
       const int distance = 1 << hop;
-      if (index < pieces) return send(scratch(piece.front), only(wrapped(layout.rank + distance, ranks)), piece.count);
+      if (index < pieces) {
+        const PeerSet to = only(wrapped(layout.rank + distance, ranks));
+        if (hop == order.hops() - 1) return readable(send(input(0), to));
+        return send(scratch(piece.front), to, piece.count);
+      }
       const PeerSet from = only(wrapped(layout.rank - distance + ranks, ranks));
       return receive(from, scratch(order.behind(hop, number)), piece.count);
     }
+    if (index == 0) return copy(input(0), output(layout.rank));
     return copy(scratch(index), output(wrapped(layout.rank - order.offset(index) + ranks, ranks)));
   }
 };

@@ -1,7 +1,6 @@
 #include "collectives/traffic.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace tutti {
 
@@ -20,10 +19,12 @@ Traffic::Traffic(const Layout& layout) : ranks(layout.ranks), hosts(layout.hosts
 void Traffic::all_pairs(Cost& cost, double bytes) const {
   if (local_peers > 0) {
     cost.local.hops += 1;
+    cost.local.messages += 2 * local_peers;
     cost.local.bytes += local_peers * bytes;
   }
   if (remote_peers > 0) {
     cost.remote.hops += 1;
+    cost.remote.messages += 2 * remote_peers;
     cost.remote.bytes += remote_pairs * bytes;
   }
 }
@@ -31,10 +32,12 @@ void Traffic::all_pairs(Cost& cost, double bytes) const {
 void Traffic::one_to_all(Cost& cost, double bytes) const {
   if (local_peers > 0) {
     cost.local.hops += 1;
+    cost.local.messages += local_peers;
     cost.local.bytes += local_peers * bytes;
   }
   if (remote_peers > 0) {
     cost.remote.hops += 1;
+    cost.remote.messages += remote_peers;
     cost.remote.bytes += remote_peers * bytes;
   }
 }
@@ -43,20 +46,26 @@ void Traffic::along_ring(Cost& cost, double hops, double bytes) const {
   const double remote = hosts > 1 ? hops * hosts / ranks : 0;
   cost.remote.hops += remote;
   cost.local.hops += hops - remote;
-  if (hosts > 1) cost.remote.bytes += bytes;
-  if (largest > 1) cost.local.bytes += bytes;
+  if (hosts > 1) {
+    cost.remote.messages += largest > 1 ? hops : 2 * hops;  // at the border of a host, the other side is local
+    cost.remote.bytes += bytes;
+  }
+  if (largest > 1) {
+    cost.local.messages += hosts > 1 ? hops : 2 * hops;
+    cost.local.bytes += bytes;
+  }
 }
 
 void Traffic::shifted(Cost& cost, double distance, double bytes) const {
   if (hosts > 1) {
     cost.remote.hops += 1;
+    cost.remote.messages += 2;
     cost.remote.bytes += std::min(distance, largest) * bytes;
     return;
   }
   cost.local.hops += 1;
+  cost.local.messages += 2;
   cost.local.bytes += bytes;
 }
-
-double rounds_of_doubling(double n) { return std::ceil(std::log2(n)); }
 
 }  // namespace tutti

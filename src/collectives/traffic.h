@@ -30,7 +30,4 @@ struct Traffic {
   void shifted(Cost& cost, double distance, double bytes) const;
 };
 
-// ceil(log2(n)).
-double rounds_of_doubling(double n);
-
 }  // namespace tutti

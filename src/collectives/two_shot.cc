@@ -33,7 +33,7 @@ Cost all_reduce_cost(const Layout& layout, double bytes) {
   Cost cost;
   traffic.all_pairs(cost, bytes / traffic.ranks);
   traffic.all_pairs(cost, bytes / traffic.ranks);
-  cost.steps = 4 * (traffic.ranks - 1);
+  cost.steps = 2 * traffic.ranks - 1;
   cost.copied_bytes = bytes;
   cost.reduced_bytes = bytes;
   return cost;
@@ -43,7 +43,7 @@ Cost reduce_scatter_cost(const Layout& layout, double bytes) {
   const Traffic traffic(layout);
   Cost cost;
   traffic.all_pairs(cost, bytes / traffic.ranks);
-  cost.steps = 2 * (traffic.ranks - 1);
+  cost.steps = traffic.ranks;
   cost.copied_bytes = bytes;
   cost.reduced_bytes = bytes;
   return cost;
@@ -55,7 +55,8 @@ Cost broadcast_cost(const Layout& layout, double bytes) {
   Cost cost;
   traffic.one_to_all(cost, bytes / traffic.ranks);
   traffic.all_pairs(cost, bytes / traffic.ranks);
-  cost.steps = 3 * traffic.ranks;
+  cost.steps = 2 * traffic.ranks;
+  cost.flows = true;
   cost.copied_bytes = 2 * bytes;
   return cost;
 }

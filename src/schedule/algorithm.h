@@ -48,18 +48,21 @@ struct Chunking {
   int window = 1;
 };
 
-// What an algorithm moves and waits for on the slowest rank, in the terms of the cost model (cost_model.h):
-// time = steps·overhead + Σ over link classes (hops·latency + bytes/bandwidth) + reduced_bytes/reduction rate.
+// What an algorithm moves and waits for on the slowest rank, in the terms of the cost model (collectives/cost_model.h).
+// Every term is affine in the bytes of the call.
 struct Cost {
   struct Link {
-    double hops = 0;   // sequential message latencies
-    double bytes = 0;  // bytes through the busiest end of that link class
+    double hops = 0;      // message latencies one after the other
+    double messages = 0;  // that the busiest rank sends and takes, per round
+    double bytes = 0;     // through the busiest end of that link class
+    double fill = 0;      // messages of one chunk that must pass before these bytes begin to flow
   };
-  Link local;                // between ranks of one host
-  Link remote;               // between hosts
+  Link local;                // between ranks of one host; an end is a rank
+  Link remote;               // between hosts; an end is a host, whose ranks share the wire
   double steps = 0;          // steps executed by the busiest rank, per round
-  double copied_bytes = 0;   // bytes copied between user buffers and slots or scratch on the busiest rank
+  double copied_bytes = 0;   // bytes copied from user buffers or scratch on the busiest rank, into slots or elsewhere
   double reduced_bytes = 0;  // operand bytes read by reductions on the busiest rank
+  bool flows = false;        // rounds follow each other without waiting for answers: hops are paid once, not per round
 };
 
 // One way to perform one collective: a pure function from (layout, root, index) to steps, random access, so that a
