@@ -7,6 +7,7 @@
 //   load(access, d, pointer)           through access.load(d, pointer), which reads all lanes or the first few
 //   combine(d, a, b)
 //   store(access, d, value, pointer)   through access.store
+// Between load and store, a value is whatever these agree on: usually a vector.
 
 #if defined(TUTTI_REDUCE_COMBINE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TUTTI_REDUCE_COMBINE_INL_H_
@@ -80,12 +81,12 @@ class Combination {
   }
 
   template <class Access, class D>
-  HWY_INLINE hn::Vec<D> value(Access access, D d, std::size_t at) const {
+  HWY_INLINE auto value(Access access, D d, std::size_t at) const {
     return subtree<kResults, 0>(access, d, at);
   }
 
-  template <class Access, class D>
-  HWY_INLINE void store(Access access, D d, hn::Vec<D> value, std::size_t at) const {
+  template <class Access, class D, class Value>
+  HWY_INLINE void store(Access access, D d, Value value, std::size_t at) const {
     policy_.store(access, d, value, dst_ + at);
     if (dst2_) policy_.store(access, d, value, dst2_ + at);
   }
@@ -96,12 +97,12 @@ class Combination {
   static constexpr int kPairs = kSources - kResults;
 
   template <class Access, class D>
-  HWY_INLINE hn::Vec<D> load(Access access, D d, int source, std::size_t at) const {
+  HWY_INLINE auto load(Access access, D d, int source, std::size_t at) const {
     return policy_.load(access, d, sources_[source] + at);
   }
 
   template <int kCount, int kFirst, class Access, class D>
-  HWY_INLINE hn::Vec<D> subtree(Access access, D d, std::size_t at) const {
+  HWY_INLINE auto subtree(Access access, D d, std::size_t at) const {
     if constexpr (kCount > 1) {
       return policy_.combine(d, subtree<kCount / 2, kFirst>(access, d, at),
                              subtree<kCount / 2, kFirst + kCount / 2>(access, d, at));

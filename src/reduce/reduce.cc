@@ -39,9 +39,9 @@ void reduce(const Reduction& requested, const void* const* sources, int source_c
     return;
   }
 
-  const Plan plan(reduction, source_count, maps_input);
+  Plan plan(reduction, source_count, maps_input);
   if (plan.single_pass(source_count)) {
-    Pass pass = plan.pass;
+    Pass& pass = plan.pass;
     pass.sources = sources;
     pass.dst = dst;
     pass.dst2 = dst2;

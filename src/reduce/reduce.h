@@ -11,7 +11,11 @@ namespace tutti {
 // The sources are combined by the reproducible tree: with p the largest power of two <= n and r = n - p, sources
 // (0,1), (2,3) … (2r-2, 2r-1) are combined first; the p results, in order, are combined in a perfect binary tree,
 // lower operand on the left. f16, bf16 and fp8 are computed in f32; they are rounded to their type at every node when
-// `round_every_node` is set (Options::reproducible), else once, when stored.
+// `round_every_node` is set (Options::reproducible), else once, when stored. The input map's product is such a node,
+// and so is the sum that avg divides: it does not matter whether one pass or two make a sum and map it.
+//
+// Results are the same bits on every processor: NaNs that an operation makes or passes on are canonical. One source
+// without maps is copied as it is.
 //
 // Any thread; never blocks, never allocates. Sources may be misaligned, but are multiples of the element size apart
 // from an element-aligned address. dst and dst2 may equal a source exactly; any other overlap is undefined.

@@ -28,22 +28,21 @@ struct SmallFloats {
     const hn::RebindToSigned<D> di;
     const hn::RebindToUnsigned<D> du;
     const auto code = hn::PromoteTo(du, access.load(hn::Rebind<T, D>(), from));
+    // bf16 is the upper half of f32.
+    if constexpr (kRebias == 0) return hn::BitCast(d, hn::ShiftLeft<kDropped>(code));
     const auto sign = hn::ShiftLeft<32 - kFormat.bits>(hn::And(code, hn::Set(du, kSign)));
     const auto magnitude = hn::BitCast(di, hn::AndNot(hn::Set(du, kSign), code));
-    auto bits = hn::ShiftLeft<kDropped>(magnitude);
-    if constexpr (kRebias != 0) {
-      const auto normal = hn::Add(bits, hn::Set(di, kRebias << 23));
-      // One exponent up and 2^(1-bias) down again: what lies below the hidden bit becomes normal.
-      const auto subnormal =
-          hn::Sub(hn::BitCast(d, hn::Add(normal, hn::Set(di, 1 << 23))), hn::Set(d, power_of_two(1 - kFormat.bias)));
-      const auto is_subnormal = hn::Lt(magnitude, hn::Set(di, 1 << kFormat.mantissa_bits));
-      bits = hn::IfThenElse(is_subnormal, hn::BitCast(di, subnormal), normal);
-      if constexpr (kFormat.has_infinity()) {
-        const auto is_infinity = hn::Eq(magnitude, hn::Set(di, kLargest));
-        bits = hn::IfThenElse(is_infinity, hn::Set(di, kF32Infinity), bits);
-      }
-      bits = hn::IfThenElse(hn::Gt(magnitude, hn::Set(di, kLargest)), hn::Set(di, kF32Nan), bits);
+    const auto normal = hn::Add(hn::ShiftLeft<kDropped>(magnitude), hn::Set(di, kRebias << 23));
+    // One exponent up and 2^(1-bias) down again: what lies below the hidden bit becomes normal.
+    const auto subnormal =
+        hn::Sub(hn::BitCast(d, hn::Add(normal, hn::Set(di, 1 << 23))), hn::Set(d, power_of_two(1 - kFormat.bias)));
+    const auto is_subnormal = hn::Lt(magnitude, hn::Set(di, 1 << kFormat.mantissa_bits));
+    auto bits = hn::IfThenElse(is_subnormal, hn::BitCast(di, subnormal), normal);
+    if constexpr (kFormat.has_infinity()) {
+      const auto is_infinity = hn::Eq(magnitude, hn::Set(di, kLargest));
+      bits = hn::IfThenElse(is_infinity, hn::Set(di, kF32Infinity), bits);
     }
+    bits = hn::IfThenElse(hn::Gt(magnitude, hn::Set(di, kLargest)), hn::Set(di, kF32Nan), bits);
     return hn::BitCast(d, hn::Or(hn::BitCast(du, bits), sign));
   }
 
