@@ -263,7 +263,19 @@ TEST(Membership, KeepsASecretThatItWasGivenSoThatTheChallengeFindsAnotherOne) {
   EXPECT_EQ(root.nonce, other.nonce);
 }
 
-TEST(Membership, FromAnIdChecksRankAndId) { EXPECT_THROW(membership_from_id(UniqueId(), 0, 1), Error); }
+TEST(Membership, FromAnIdKnowsEverythingAndChecksTheRank) {
+  const IdParts parts{.nonce = random_nonce(), .secret = Key::random(), .roots = {{"10.1.0.1", 4000}}};
+  const UniqueId id = UniqueId::parse(format_id(parts));
+  const Membership membership = membership_from_id(id, 1, 2);
+  EXPECT_EQ(membership.roots, parts.roots);
+  EXPECT_TRUE(same(membership.secret, parts.secret));
+  EXPECT_FALSE(membership.root_listens);
+  EXPECT_TRUE(membership.hand_out.empty());
+  EXPECT_THROW(membership_from_id(UniqueId(), 0, 1), Error);
+  EXPECT_THROW(membership_from_id(id, 2, 2), Error);
+  EXPECT_THROW(membership_from_id(id, -1, 2), Error);
+  EXPECT_THROW(membership_from_id(id, 0, 0), Error);
+}
 
 TEST(Launcher, ReadsOpenMpisContact) {
   EXPECT_EQ(hosts_of_open_mpi_uri("1.0;tcp://192.0.2.2:54999;tcp6://[fd00::2]:40329"),
