@@ -127,6 +127,7 @@ void Session::drive(Call& call, const CallShape& shape) {
         if (const auto& mismatch = executor_.mismatch(); !health_->failed() && mismatch.peer >= 0) {
           report_mismatch(shape, call.sequence, mismatch.signature, mismatch.peer);
         }
+        executor_.withdraw();
         fail_call(shape, call.sequence);
       case Progress::kAgain:
         break;

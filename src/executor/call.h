@@ -28,12 +28,14 @@ struct Call {
   int channels = 1;
   std::uint8_t ring = 0;  // which of a channel's rings its messages take slots from
   bool in_place = false;
+  bool straight_line = false;  // progress() may try run_straight_line() first
 
   // Where a channel stands. Channel c executes rounds c, c + channels, c + 2·channels …
   struct Cursor {
     std::size_t round = 0;
     int step = 0;
     std::uint32_t arrived = 0;  // of the current step's messages, so many are known to be there
+    bool posted = false;        // a transport was told where the current step's message belongs
   };
   std::array<Cursor, kMaxChannels> cursors{};
   int next_channel = 0;  // the channels before it have finished

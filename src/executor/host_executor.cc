@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "executor/step_execution.h"
+#include "executor/straight_line.h"
 #include "transport/slot_ring.h"
 
 namespace tutti {
@@ -27,11 +28,14 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
     if (call.output != nullptr) call.shared_output = heap.find(call.output, blocks);
   }
   for (int channel = 0; channel < call.channels; ++channel) {
-    call.cursors[static_cast<std::size_t>(channel)] = {static_cast<std::size_t>(channel), 0, 0};
+    call.cursors[static_cast<std::size_t>(channel)] = {static_cast<std::size_t>(channel), 0, 0, false};
   }
   const std::size_t longest = call.binding.elements(0, 0) * call.element_bytes;
   const std::size_t needed = 2 * static_cast<std::size_t>(chunking.slot_chunks) * longest;
   Channel& first = *channels_.front();
+  call.straight_line = call.plan->is_one_shot_reduction() && transports_.empty() && call.binding.rounds() == 1 &&
+                       longest <= Line::kPayload && first.endpoints().size() <= kMostStraightLinePeers + 1 &&
+                       !first_changes(call.reduction.op);
   call.ring = longest <= kSmallChunk && needed <= first.rings()[0].size() ? 0 : 1;
   if (call.ring == 0) return;
   for (int channel = 0; channel < call.channels; ++channel) {
@@ -41,6 +45,10 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
 
 Progress HostExecutor::progress(Call& call) {
   if (health_.failed()) return Progress::kFailed;
+  if (call.straight_line) {
+    call.straight_line = false;
+    run_straight_line(call, *channels_.front(), [](const Step&) {});
+  }
   bool all_done = true;
   for (int channel = 0; channel < call.channels; ++channel) {
     switch (advance(call, channel)) {
@@ -83,6 +91,7 @@ Progress HostExecutor::advance(Call& call, int channel) {
       }
       ++cursor.step;
       cursor.arrived = 0;
+      cursor.posted = false;
     }
     cursor.step = 0;
     cursor.round += static_cast<std::size_t>(call.channels);
@@ -109,6 +118,14 @@ bool HostExecutor::buffers_released(const Call& call) {
     }
   }
   return true;
+}
+
+void HostExecutor::withdraw() {
+  for (const auto& channel : channels_) {
+    for (Endpoint& endpoint : channel->endpoints()) {
+      if (endpoint.transport != nullptr) endpoint.transport->withdraw(endpoint);
+    }
+  }
 }
 
 }  // namespace tutti

@@ -33,6 +33,9 @@ class HostExecutor {
   // for a message. kFailed: the communicator has failed; Health has the reason.
   Progress progress(Call& call);
 
+  // After a call has failed: from now on no transport writes to the caller's buffers.
+  void withdraw();
+
   // What a message that does not belong to this call looked like; set when progress() failed for it.
   struct Mismatch {
     int peer = -1;

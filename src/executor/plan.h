@@ -20,6 +20,9 @@ class Plan {
   const Layout& layout() const { return layout_; }
   const Chunking& chunking() const { return chunking_; }
 
+  // Send the input to everyone, then reduce everything into the output: run_straight_line() performs the same.
+  bool is_one_shot_reduction() const { return is_one_shot_reduction_; }
+
   int steps(int root) const {
     return stored_.empty() ? algorithm_->steps(layout_, root) : static_cast<int>(stored_.size());
   }
@@ -32,6 +35,7 @@ class Plan {
   Layout layout_;
   Chunking chunking_;
   std::vector<Step> stored_;
+  bool is_one_shot_reduction_ = false;
 };
 
 }  // namespace tutti

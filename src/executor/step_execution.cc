@@ -73,11 +73,14 @@ StepExecution::Outcome StepExecution::run() {
 StepExecution::Outcome StepExecution::check_messages() {
   const std::uint32_t count = static_cast<std::uint32_t>(from_.endpoints.size());
   for (; cursor_.arrived < count; ++cursor_.arrived) {
-    const Endpoint& endpoint = *from_.endpoints[cursor_.arrived];
+    Endpoint& endpoint = *from_.endpoints[cursor_.arrived];
     const Line* line = arrived(endpoint);
     if (line != nullptr && line->signature == call_.signature) continue;
     peer_ = endpoint.peer;
-    if (line == nullptr) return Outcome::kBlocked;
+    if (line == nullptr) {
+      if (endpoint.transport != nullptr) post_destination(endpoint);
+      return Outcome::kBlocked;
+    }
     peer_signature_ = line->signature;
     return Outcome::kMismatch;
   }
@@ -93,6 +96,15 @@ StepExecution::Outcome StepExecution::check_messages() {
     return Outcome::kBadMessage;
   }
   return Outcome::kDone;
+}
+
+// A message that only has to be stored, in one piece, may be received where it belongs.
+void StepExecution::post_destination(Endpoint& endpoint) {
+  if (cursor_.posted || step_.kind != StepKind::kRecv || step_.count != 1 || step_.part != 0) return;
+  if (bytes_ <= Line::kPayload || step_.first != 0 || step_.last != 0) return;
+  endpoint.transport->post(endpoint, address(step_.destination_space, step_.destination),
+                           static_cast<std::uint32_t>(bytes_), call_.signature);
+  cursor_.posted = true;
 }
 
 bool StepExecution::find_room() {

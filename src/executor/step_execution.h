@@ -30,6 +30,7 @@ class StepExecution {
   static constexpr std::size_t kNoSlot = ~std::size_t{0};
 
   Outcome check_messages();
+  void post_destination(Endpoint& endpoint);
   bool find_room();
   void find_place();
   void set_place(Space space, std::uint32_t chunk);
