@@ -15,7 +15,8 @@ namespace {
 
 LogLevel level_from_environment() {
   for (const char* variable : {"TUTTI_DEBUG", "NCCL_DEBUG"}) {
-    if (const char* text = std::getenv(variable)) {
+    const char* text = std::getenv(variable);
+    if (text != nullptr && *text != '\0') {
       // A value that means nothing is reported where the settings are read; logging itself must not fail.
       return parse_log_level(text).value_or(LogLevel::kWarn);
     }

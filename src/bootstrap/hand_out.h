@@ -13,7 +13,7 @@ namespace tutti {
 // the root; served by the thread that polls descriptor().
 class HandOut {
  public:
-  // Throws Error(kSystem); when the name is taken, the message says by which process.
+  // Throws Error(kSystem), also when the name is taken.
   explicit HandOut(const std::string& name);
 
   // Readable when serve() has something to do.
