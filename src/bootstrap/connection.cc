@@ -1,0 +1,154 @@
+#include "bootstrap/connection.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/bytes.h"
+#include "base/system_error.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kChunkBytes = 16 * 1024;
+constexpr int kChunksAtOnce = 16;  // then others get their turn
+constexpr std::size_t kKeepBytes = 16 * 1024;
+constexpr std::chrono::seconds kLinger(2);
+constexpr std::size_t kUnreadLimits = 4;  // a peer may leave this many of the largest frames unread
+
+}  // namespace
+
+Frame make_frame(FrameType type, std::span<const std::byte> payload) {
+  auto bytes = std::make_shared<std::vector<std::byte>>();
+  bytes->reserve(kFrameHeaderBytes + payload.size());
+  for (int shift = 0; shift < 32; shift += 8) bytes->push_back(static_cast<std::byte>(payload.size() >> shift & 0xFF));
+  bytes->push_back(static_cast<std::byte>(type));
+  bytes->insert(bytes->end(), payload.begin(), payload.end());
+  return bytes;
+}
+
+Connection::Connection(EventLoop& loop, UniqueFd socket, std::size_t limit)
+    : loop_(loop), socket_(loop, std::move(socket)), limit_(limit) {}
+
+void Connection::start(OnFrame on_frame, OnEnd on_end) {
+  on_frame_ = std::move(on_frame);
+  on_end_ = std::move(on_end);
+  socket_.when_readable([self = shared_from_this()] { self->read(); });
+}
+
+void Connection::read() {
+  std::array<std::byte, kChunkBytes> chunk;
+  for (int chunks = 0; chunks < kChunksAtOnce && !closed_; ++chunks) {
+    const ssize_t got = ::recv(socket_.fd(), chunk.data(), chunk.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) break;
+    if (got < 0) return end(errno_text(errno));
+    if (got == 0) return end(in_.empty() ? "" : "it ended in the middle of a message");
+    last_heard_ = Clock::now();
+    in_.insert(in_.end(), chunk.begin(), chunk.begin() + got);
+    if (!take_frames()) return;
+    if (static_cast<std::size_t>(got) < chunk.size()) break;
+  }
+  if (!closed_) socket_.when_readable([self = shared_from_this()] { self->read(); });
+}
+
+// Hands over the whole frames that have arrived; false when the connection ended over them.
+bool Connection::take_frames() {
+  std::size_t taken = 0;
+  while (!closed_ && in_.size() - taken >= kFrameHeaderBytes) {
+    const std::span<const std::byte> rest = std::span(in_).subspan(taken);
+    ByteReader header(rest.first(kFrameHeaderBytes), "a frame");
+    const std::size_t length = header.u32();
+    const std::uint8_t type = header.u8();
+    if (length > limit_ || type >= kFrameTypes) {
+      end("it sent something that is no message of this library's version");
+      return false;
+    }
+    if (rest.size() < kFrameHeaderBytes + length) break;
+    try {
+      if (!lingering_) on_frame_(static_cast<FrameType>(type), rest.subspan(kFrameHeaderBytes, length));
+    } catch (const Error& error) {
+      end(error.what());
+      return false;
+    }
+    taken += kFrameHeaderBytes + length;
+  }
+  if (closed_) return false;
+  in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(taken));
+  if (in_.empty() && in_.capacity() > kKeepBytes) in_.shrink_to_fit();
+  return true;
+}
+
+void Connection::send(const Frame& frame) {
+  if (closed_ || broken_ || finishing_) return;
+  queue_.push_back(frame);
+  queued_bytes_ += frame->size();
+  if (queued_bytes_ > kUnreadLimits * (limit_ + kFrameHeaderBytes)) {
+    // The reading side reports it: whoever sends is not called back from within.
+    broken_ = true;
+    queue_.clear();
+    trouble_ = "it does not read what is sent to it";
+    ::shutdown(socket_.fd(), SHUT_RDWR);
+    return;
+  }
+  if (!waiting_to_write_) write();
+}
+
+void Connection::write() {
+  waiting_to_write_ = false;
+  if (closed_) return;
+  while (!queue_.empty()) {
+    const std::vector<std::byte>& frame = *queue_.front();
+    const ssize_t sent = ::send(socket_.fd(), frame.data() + written_, frame.size() - written_, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) {
+      waiting_to_write_ = true;
+      socket_.when_writable([self = shared_from_this()] { self->write(); });
+      return;
+    }
+    if (sent < 0) {
+      // What the other side said before it went away may still be there to read: the reading side reports.
+      broken_ = true;
+      queue_.clear();
+      return;
+    }
+    written_ += static_cast<std::size_t>(sent);
+    queued_bytes_ -= static_cast<std::size_t>(sent);
+    if (written_ == frame.size()) {
+      queue_.pop_front();
+      written_ = 0;
+    }
+  }
+  if (finishing_) ::shutdown(socket_.fd(), SHUT_WR);
+}
+
+void Connection::finish() {
+  if (closed_ || finishing_) return;
+  finishing_ = true;
+  if (queue_.empty()) ::shutdown(socket_.fd(), SHUT_WR);
+}
+
+void Connection::close() {
+  if (closed_) return;
+  closed_ = true;
+  if (lingering_) lingering_->cancel();
+  // The callbacks stay until the connection goes: one of them may be running.
+  static_cast<void>(Watch(std::move(socket_)));
+}
+
+void Connection::linger() {
+  if (closed_ || lingering_) return;
+  finish();
+  lingering_ = std::make_unique<Timer>(loop_);
+  lingering_->arm_after(kLinger, [self = shared_from_this()] { self->close(); });
+}
+
+void Connection::end(const std::string& trouble) {
+  if (lingering_) return close();
+  if (closed_ || !on_end_) return;
+  const OnEnd on_end = std::exchange(on_end_, nullptr);
+  on_end(trouble_.empty() ? trouble : trouble_);
+}
+
+}  // namespace tutti

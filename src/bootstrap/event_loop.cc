@@ -1,0 +1,162 @@
+#include "bootstrap/event_loop.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#define ASIO_STANDALONE
+#define ASIO_NO_DEPRECATED
+#define ASIO_DISABLE_SERIAL_PORT
+#include <asio/io_context.hpp>
+#include <asio/posix/basic_stream_descriptor.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <future>
+#include <optional>
+#include <thread>
+
+#include "bootstrap/open_sockets.h"
+
+namespace tutti {
+
+using Executor = asio::io_context::executor_type;
+
+struct EventLoop::Impl {
+  asio::io_context context{1};
+  std::optional<asio::executor_work_guard<Executor>> work{context.get_executor()};
+  std::thread thread;
+  pid_t pid = ::getpid();
+};
+
+EventLoop::EventLoop() : impl_(std::make_unique<Impl>()) {
+  // The application's signals are not for this thread: it starts with all of them blocked.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  impl_->thread = std::thread([impl = impl_.get()] {
+    pthread_setname_np(pthread_self(), "tutti-control");
+    impl->context.run();
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+EventLoop::~EventLoop() {
+  if (impl_->pid != ::getpid()) {
+    impl_->thread.detach();
+    static_cast<void>(impl_.release());
+    return;
+  }
+  impl_->work.reset();
+  // What is still waited for belongs to nobody any more; what was posted runs first.
+  asio::post(impl_->context, [this] { impl_->context.stop(); });
+  impl_->thread.join();
+}
+
+void EventLoop::post(std::function<void()> work) { asio::post(impl_->context, std::move(work)); }
+
+void EventLoop::call(const std::function<void()>& work) {
+  if (impl_->pid != ::getpid()) return;
+  std::promise<void> done;
+  post([&] {
+    work();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+struct Timer::State {
+  explicit State(asio::io_context& context) : timer(context) {}
+  asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, Executor> timer;
+  std::function<void()> callback;
+  std::uint64_t armed = 0;  // tells an old wait from the present one
+};
+
+Timer::Timer(EventLoop& loop) : state_(std::make_shared<State>(loop.impl().context)) {}
+Timer::Timer(Timer&&) noexcept = default;
+Timer& Timer::operator=(Timer&& other) noexcept {
+  if (this != &other) {
+    cancel();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+Timer::~Timer() { cancel(); }
+
+void Timer::arm(Deadline when, std::function<void()> callback) {
+  state_->callback = std::move(callback);
+  const std::uint64_t number = ++state_->armed;
+  state_->timer.expires_at(when);
+  state_->timer.async_wait([state = state_, number](const std::error_code& error) {
+    if (error || number != state->armed || !state->callback) return;
+    const auto callback = std::exchange(state->callback, nullptr);
+    callback();
+  });
+}
+
+void Timer::cancel() {
+  if (!state_) return;
+  ++state_->armed;
+  state_->callback = nullptr;
+  state_->timer.cancel();
+}
+
+struct Watch::State {
+  State(asio::io_context& context, int fd) : descriptor(context, fd) { OpenSockets::add(fd); }
+  ~State() { close(); }
+
+  void close() {
+    readable = nullptr;
+    writable = nullptr;
+    if (descriptor.is_open()) {
+      OpenSockets::remove(descriptor.native_handle());
+      std::error_code ignored;
+      descriptor.close(ignored);
+    }
+  }
+
+  asio::posix::basic_stream_descriptor<Executor> descriptor;
+  std::function<void()> readable;
+  std::function<void()> writable;
+};
+
+Watch::Watch(EventLoop& loop, UniqueFd fd) : state_(std::make_shared<State>(loop.impl().context, fd.release())) {}
+Watch::Watch(Watch&&) noexcept = default;
+Watch& Watch::operator=(Watch&& other) noexcept {
+  if (this != &other) {
+    if (state_) state_->close();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+Watch::~Watch() {
+  if (state_) state_->close();
+}
+
+int Watch::fd() const { return state_->descriptor.native_handle(); }
+
+void Watch::when_readable(std::function<void()> callback) {
+  const bool waiting = state_->readable != nullptr;
+  state_->readable = std::move(callback);
+  if (waiting) return;
+  state_->descriptor.async_wait(asio::posix::descriptor_base::wait_read, [state = state_](const std::error_code&) {
+    if (const auto callback = std::exchange(state->readable, nullptr)) callback();
+  });
+}
+
+void Watch::when_writable(std::function<void()> callback) {
+  const bool waiting = state_->writable != nullptr;
+  state_->writable = std::move(callback);
+  if (waiting) return;
+  state_->descriptor.async_wait(asio::posix::descriptor_base::wait_write, [state = state_](const std::error_code&) {
+    if (const auto callback = std::exchange(state->writable, nullptr)) callback();
+  });
+}
+
+UniqueFd Watch::release() {
+  state_->readable = nullptr;
+  state_->writable = nullptr;
+  OpenSockets::remove(state_->descriptor.native_handle());
+  return UniqueFd(state_->descriptor.release());
+}
+
+}  // namespace tutti

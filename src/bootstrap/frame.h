@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace tutti {
+
+// What travels on an authenticated connection: a 32-bit length of the payload, a type, the payload.
+enum class FrameType : std::uint8_t {
+  kHeartbeat,  // empty
+  // between a rank and the root, while ranks meet
+  kIntroduction,  // Introduction
+  kAssignment,    // Assignment
+  kMet,           // empty: this rank needs the root no more
+  kRefused,       // Poison: the meeting failed; from a rank: it cannot go on
+  // between neighbours in the tree
+  kState,       // what the sender knows: TreeState
+  kReady,       // empty: everybody below is connected
+  kTable,       // RankTable
+  kGatherUp,    // GatherParts of everybody below
+  kGatherDown,  // GatherParts of all
+  kPoison,      // Poison
+  kGoodbye,     // TreeState: ranks that have left
+  kRelease,     // empty: the sender has found another parent
+  kCompare,     // Comparison
+};
+inline constexpr std::uint8_t kFrameTypes = 14;
+inline constexpr std::size_t kFrameHeaderBytes = 5;
+
+// A frame as it is sent, header included.
+// Shared: a broadcast queues one frame on several connections, and the last to write it frees it.
+using Frame = std::shared_ptr<const std::vector<std::byte>>;
+Frame make_frame(FrameType type, std::span<const std::byte> payload = {});
+
+}  // namespace tutti

@@ -1,0 +1,76 @@
+#include "bootstrap/gathering.h"
+
+#include <algorithm>
+
+#include "bootstrap/introduction.h"
+
+namespace tutti {
+namespace {
+
+int subtree_size(int rank, int ranks) {
+  // Level by level, the ranks below are consecutive.
+  long first = rank;
+  long last = rank;
+  long size = 0;
+  while (first < ranks) {
+    size += std::min<long>(last, ranks - 1) - first + 1;
+    first = first * kTreeArity + 1;
+    last = last * kTreeArity + kTreeArity;
+  }
+  return static_cast<int>(size);
+}
+
+[[noreturn]] void out_of_step() {
+  throw Error(ErrorCode::kMismatch,
+              "an exchange of set-up got a message of another one: do all ranks make the same calls?");
+}
+
+}  // namespace
+
+Gathering::Gathering(int rank, int ranks) : rank_(rank), ranks_(ranks), below_(subtree_size(rank, ranks)) {}
+
+void Gathering::contribute(std::span<const std::byte> mine) {
+  parts_.u32(static_cast<std::uint32_t>(rank_));
+  parts_.blob(mine);
+  ++collected_;
+}
+
+void Gathering::take(std::span<const std::byte> parts) {
+  ByteReader reader(parts, "a part of an exchange");
+  if (reader.u64() != round_) out_of_step();
+  while (reader.left() > 0) {
+    const std::uint32_t rank = reader.u32();
+    parts_.u32(rank);
+    parts_.blob(reader.blob(kMaxContribution));
+    if (++collected_ > below_) out_of_step();
+  }
+}
+
+std::optional<std::vector<std::byte>> Gathering::ready() {
+  if (collected_ < below_) return std::nullopt;
+  ByteWriter message;
+  message.u64(round_);
+  message.raw(parts_.view());
+  collected_ = 0;
+  parts_ = ByteWriter();
+  return message.take();
+}
+
+std::vector<std::vector<std::byte>> Gathering::finish(std::span<const std::byte> all) {
+  ByteReader reader(all, "the result of an exchange");
+  if (reader.u64() != round_) out_of_step();
+  std::vector<std::vector<std::byte>> by_rank(static_cast<std::size_t>(ranks_));
+  std::vector<bool> present(by_rank.size());
+  for (int i = 0; i < ranks_; ++i) {
+    const std::size_t rank = reader.u32();
+    if (rank >= by_rank.size() || present[rank]) out_of_step();
+    present[rank] = true;
+    const auto part = reader.blob(kMaxContribution);
+    by_rank[rank].assign(part.begin(), part.end());
+  }
+  reader.finish();
+  ++round_;
+  return by_rank;
+}
+
+}  // namespace tutti

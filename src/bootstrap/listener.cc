@@ -1,0 +1,77 @@
+#include "bootstrap/listener.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "base/log.h"
+#include "base/system_error.h"
+#include "bootstrap/sockets.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMaxChallenges = 1024;
+constexpr int kAcceptAtOnce = 64;  // then others get their turn
+constexpr std::chrono::seconds kPatience(10);
+constexpr std::chrono::milliseconds kPause(100);
+
+}  // namespace
+
+Listener::Listener(EventLoop& loop, UniqueFd socket) : loop_(loop), socket_(loop, std::move(socket)), pause_(loop) {}
+
+Listener::~Listener() {
+  for (auto& [age, challenge] : challenges_) challenge->cancel();
+}
+
+void Listener::admit(const Credentials& own, Challenge::Judge judge, OnPeer on_peer) {
+  own_ = own;
+  judge_ = std::move(judge);
+  on_peer_ = std::move(on_peer);
+  wait();
+}
+
+void Listener::wait() {
+  socket_.when_readable([this] { accept(); });
+}
+
+void Listener::accept() {
+  for (int i = 0; i < kAcceptAtOnce; ++i) {
+    UniqueFd socket(::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket) {
+      greet(std::move(socket));
+      continue;
+    }
+    if (accept_may_go_on(errno)) continue;
+    if (errno == EAGAIN) break;
+    // Out of descriptors or memory: those that wait stay in the queue, and the loop does not spin.
+    log_warn("cannot accept a connection: {}; trying again", errno_text(errno));
+    pause_.arm_after(kPause, [this] { wait(); });
+    return;
+  }
+  wait();
+}
+
+void Listener::greet(UniqueFd socket) {
+  if (challenges_.size() >= kMaxChallenges) {
+    // The oldest has had the most time to prove itself; a rank that is hit tries again.
+    challenges_.begin()->second->cancel();
+    challenges_.erase(challenges_.begin());
+  }
+  set_low_latency(socket.get());
+  const std::uint64_t number = accepted_++;
+  challenges_[number] = Challenge::as_server(loop_, std::move(socket), own_, judge_, kPatience,
+                                             [this, number](Challenge::Outcome outcome) {
+                                               challenges_.erase(number);
+                                               if (outcome.socket) {
+                                                 on_peer_(outcome.hello, std::move(outcome.socket));
+                                                 return;
+                                               }
+                                               log_debug("a connection was turned away: {}", outcome.trouble);
+                                               if (!outcome.spoke) return;
+                                               ++turned_away_;
+                                               last_trouble_ = std::move(outcome.trouble);
+                                             });
+}
+
+}  // namespace tutti

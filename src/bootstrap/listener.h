@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "bootstrap/challenge.h"
+#include "bootstrap/event_loop.h"
+
+namespace tutti {
+
+// A listening socket that lets in only who passes the challenge. Strangers, port scanners and silent connections cost
+// one bounded table entry for a bounded time. Belongs to the loop's thread.
+class Listener {
+ public:
+  using OnPeer = std::function<void(const Hello&, UniqueFd)>;
+
+  // Connections wait in the kernel's queue until admit() says who is welcome.
+  Listener(EventLoop& loop, UniqueFd socket);
+  ~Listener();
+
+  // `judge` may turn away a client that knows the secret, with a reason.
+  void admit(const Credentials& own, Challenge::Judge judge, OnPeer on_peer);
+
+  // Connections that spoke the protocol but did not know the secret or belong to another job: for messages.
+  int turned_away() const { return turned_away_; }
+  const std::string& last_trouble() const { return last_trouble_; }
+
+ private:
+  void accept();
+  void wait();
+  void greet(UniqueFd socket);
+
+  EventLoop& loop_;
+  Watch socket_;
+  Timer pause_;
+  Credentials own_;
+  Challenge::Judge judge_;
+  OnPeer on_peer_;
+  std::map<std::uint64_t, std::shared_ptr<Challenge>> challenges_;  // by age
+  std::uint64_t accepted_ = 0;
+  int turned_away_ = 0;
+  std::string last_trouble_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,115 @@
+#include "bootstrap/reach_root.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <thread>
+
+#include "base/log.h"
+#include "base/net/interfaces.h"
+#include "bootstrap/dialer.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstPause(10);
+constexpr milliseconds kLongestPause(1000);
+constexpr milliseconds kDialPatience(10000);
+constexpr milliseconds kFirstReport(3000);
+constexpr milliseconds kSlowestReport(30000);
+// A refusal or a closed port counts only after this long: the root of an earlier meeting may just be closing.
+constexpr milliseconds kCertainty(3000);
+
+std::string root_text(const Membership& membership) {
+  std::string text;
+  for (const HostPort& root : membership.roots) text += (text.empty() ? "" : ", ") + root.text();
+  return text;
+}
+
+std::vector<SocketAddress> resolve_all(const Membership& membership, Family family, std::string& trouble) {
+  std::vector<SocketAddress> addresses;
+  for (const HostPort& root : membership.roots) {
+    try {
+      const std::vector<SocketAddress> found = resolve(root, family);
+      addresses.insert(addresses.end(), found.begin(), found.end());
+    } catch (const Error& error) {
+      trouble = error.what();
+    }
+  }
+  return connect_order(addresses, read_interfaces());
+}
+
+Dialer::Outcome dial(EventLoop& loop, std::vector<SocketAddress> addresses, const Membership& membership,
+                     Deadline deadline) {
+  const Hello hello{Purpose::kMeet, static_cast<std::uint32_t>(membership.rank), 0,
+                    static_cast<std::uint32_t>(membership.ranks), communicator_name(membership.nonce, membership.job)};
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+  std::promise<Dialer::Outcome> outcome;
+  loop.post([&] {
+    Dialer::start(loop, std::move(addresses), hello, membership.secret,
+                  std::clamp(left, milliseconds(1), kDialPatience),
+                  [&](Dialer::Outcome result) { outcome.set_value(std::move(result)); });
+  });
+  return outcome.get_future().get();
+}
+
+}  // namespace
+
+ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Config& config, const SocketAddress* own,
+                       Deadline deadline) {
+  const Clock::time_point began = Clock::now();
+  const auto seconds_since = [](Clock::time_point when) {
+    return std::chrono::duration<double>(Clock::now() - when).count();
+  };
+  const std::string who = fmt::format("communicator \"{}\": rank {}", membership.name, membership.rank);
+  Clock::time_point unwelcome_since = Clock::time_point::max();  // never yet
+  milliseconds pause = kFirstPause;
+  milliseconds report_interval = kFirstReport;
+  Clock::time_point next_report = began + report_interval;
+  for (;;) {
+    std::string trouble;
+    std::vector<SocketAddress> addresses =
+        own != nullptr ? std::vector{*own} : resolve_all(membership, interface_rules(config).family, trouble);
+    Dialer::Outcome outcome;
+    if (!addresses.empty()) {
+      outcome = dial(loop, std::move(addresses), membership, deadline);
+      if (outcome.socket) return {std::move(outcome.socket), outcome.address};
+      trouble = outcome.trouble;
+    }
+    const Clock::time_point now = Clock::now();
+    // An id's root is open before anybody has the id: where nobody listens, it is over.
+    const bool gone = outcome.all_refused && !membership.root_listens;
+    const bool unwelcome = outcome.rejected || gone;
+    unwelcome_since = unwelcome ? std::min(unwelcome_since, now) : Clock::time_point::max();
+    if (unwelcome && (now - unwelcome_since > kCertainty || now >= deadline)) {
+      if (outcome.rejected) {
+        throw Error(outcome.code, fmt::format("{} was turned away by the root: {}", who, trouble), 0);
+      }
+      throw Error(ErrorCode::kRemote,
+                  fmt::format("{}: nobody waits at {} any more: the unique id was used already, or the process that "
+                              "made it has ended. Make a new id for every communicator",
+                              who, root_text(membership)),
+                  0);
+    }
+    if (now >= deadline) {
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("{} could not reach the root at {} within {:.1f} s: {}. Is rank 0 running, and is this "
+                              "its address? TUTTI_MEET_TIMEOUT sets how long ranks wait",
+                              who, root_text(membership), seconds_since(began), trouble),
+                  0);
+    }
+    if (now >= next_report) {
+      log_warn("{}: waiting for the root at {}: {}", who, root_text(membership), trouble);
+      report_interval = std::min(2 * report_interval, kSlowestReport);
+      next_report = now + report_interval;
+    }
+    std::this_thread::sleep_until(std::min<Deadline>(deadline, now + pause));
+    // Ranks that began together spread out.
+    pause = std::min(pause * 2 + milliseconds(membership.rank % 8), kLongestPause);
+  }
+}
+
+}  // namespace tutti

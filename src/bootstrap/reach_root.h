@@ -1,0 +1,24 @@
+#pragma once
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/handles.h"
+#include "base/net/address.h"
+#include "bootstrap/event_loop.h"
+#include "bootstrap/membership.h"
+
+namespace tutti {
+
+struct ReachedRoot {
+  UniqueFd socket;  // past the challenge
+  SocketAddress address;
+};
+
+// Connects to the root: resolves its names and tries all its addresses, again and again until the deadline, since it
+// may be started later. One line every few seconds says what it waits for. Blocks. Throws Error: kTimeout at the
+// deadline; kUnauthorized or kMismatch when the root turns this rank away for good; kRemote when the root is gone and
+// cannot come back. `own`: the root of this process, tried instead of what the membership says; or null.
+ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Config& config, const SocketAddress* own,
+                       Deadline deadline);
+
+}  // namespace tutti

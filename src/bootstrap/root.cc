@@ -1,0 +1,268 @@
+#include "bootstrap/root.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
+#include "base/log.h"
+#include "base/net/handshake.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstReport(3000);
+constexpr std::chrono::milliseconds kSlowestReport(30000);
+
+// What differs between two lists "A=1 B=2".
+std::string differences(const std::string& one, const std::string& other) {
+  std::istringstream a(one);
+  std::istringstream b(other);
+  std::string in_a;
+  std::string in_b;
+  std::string text;
+  while (a >> in_a, b >> in_b, a || b) {
+    if (in_a != in_b) text += fmt::format("{}{} against {}", text.empty() ? "" : ", ", in_a, in_b);
+    in_a.clear();
+    in_b.clear();
+  }
+  return text;
+}
+
+}  // namespace
+
+Root::Root(EventLoop& loop, UniqueFd listening, Place place)
+    : loop_(loop),
+      place_(std::move(place)),
+      listener_(std::in_place, loop, std::move(listening)),
+      deadline_(loop),
+      next_report_(loop),
+      report_interval_(kFirstReport) {
+  listener_->admit(
+      place_.own, [this](const Hello& hello) { return judge(hello); },
+      [this](const Hello& hello, UniqueFd socket) { greet(hello, std::move(socket)); });
+}
+
+Root::~Root() {
+  for (auto& [number, guest] : guests_) guest.connection->linger();
+}
+
+void Root::hand_out(std::unique_ptr<HandingOut> what) {
+  handing_out_ = std::move(what);
+  hand_out_watch_.emplace(loop_, UniqueFd(::fcntl(handing_out_->socket.descriptor(), F_DUPFD_CLOEXEC, 0)));
+  serve_hand_out();
+}
+
+void Root::serve_hand_out() {
+  handing_out_->socket.serve(handing_out_->text);
+  hand_out_watch_->when_readable([this] { serve_hand_out(); });
+}
+
+std::string Root::judge(const Hello& hello) const {
+  if (hello.purpose != Purpose::kMeet) return "this is the root's port: ranks meet here and do nothing else";
+  if (!failure_.empty()) return failure_;
+  if (phase_ != Phase::kGathering) {
+    return "all ranks have met here already: a unique id serves one communicator, make a new one for the next";
+  }
+  return "";
+}
+
+void Root::greet(const Hello& hello, UniqueFd socket) {
+  const std::uint64_t number = arrivals_++;
+  Guest guest;
+  guest.connection = std::make_shared<Connection>(loop_, std::move(socket), kMaxIntroduction);
+  guest.rank = static_cast<int>(hello.client_rank);
+  guest.ranks = static_cast<int>(hello.ranks);
+  const auto connection = guest.connection;
+  guests_.emplace(number, std::move(guest));
+  connection->start(
+      [this, number](FrameType type, std::span<const std::byte> payload) { receive(number, type, payload); },
+      [this, number](const std::string& trouble) { ended(number, trouble); });
+}
+
+void Root::receive(std::uint64_t number, FrameType type, std::span<const std::byte> payload) {
+  Guest& guest = guests_.at(number);
+  if (phase_ == Phase::kOver) return;
+  switch (type) {
+    case FrameType::kIntroduction: {
+      if (guest.introduced) return;
+      try {
+        introduced(guest, payload);
+      } catch (const Error& error) {
+        return fail(error.code(), fmt::format("rank {} is not welcome: {}", guest.rank, error.what()), guest.rank);
+      }
+      if (phase_ != Phase::kGathering) return;
+      by_rank_[guest.rank] = number;
+      if (static_cast<int>(by_rank_.size()) == ranks_) assign();
+      return;
+    }
+    case FrameType::kMet:
+      return met(guest);
+    case FrameType::kRefused: {
+      ByteReader reader(payload, "the complaint of a rank");
+      const Poison poison = Poison::decode(reader);
+      return fail(poison.code, poison.reason, poison.peer);
+    }
+    default:
+      return;
+  }
+}
+
+void Root::introduced(Guest& guest, std::span<const std::byte> payload) {
+  if (phase_ != Phase::kGathering) {
+    guest.connection->send(FrameType::kRefused,
+                           Poison{ErrorCode::kMismatch, guest.rank, "all ranks have met without this one"}.encode());
+    guest.connection->linger();
+    return;
+  }
+  guest.introduction = Introduction::decode(payload);
+  guest.introduced = true;
+  const std::string trouble = disagreement(guest);
+  if (!trouble.empty()) return fail(ErrorCode::kMismatch, trouble, guest.rank);
+  if (ranks_ == 0) {
+    ranks_ = guest.ranks;
+    began_ = Clock::now();
+    next_report_.arm_after(report_interval_, [this] { report(); });
+  }
+  const Deadline patience_ends = Clock::now() + std::chrono::milliseconds(guest.introduction.patience_ms);
+  if (patience_ends < patience_ends_) {
+    patience_ends_ = patience_ends;
+    deadline_.arm(patience_ends, [this] { expire(); });
+  }
+}
+
+// Why a rank does not belong to those who are here; "" when it does.
+std::string Root::disagreement(const Guest& guest) const {
+  if (guest.ranks < 1 || guest.ranks > kMaxRanks || guest.rank < 0 || guest.rank >= guest.ranks) {
+    return fmt::format("{} says that there are {} ranks: ranks count from 0", describe(guest), guest.ranks);
+  }
+  if (by_rank_.empty()) return "";
+  const auto same = by_rank_.find(guest.rank);
+  const Guest& other = guests_.at(same != by_rank_.end() ? same->second : by_rank_.begin()->second);
+  if (guest.ranks != ranks_) {
+    return fmt::format("{} was started as one of {} ranks, {} as one of {}: start all with the same number",
+                       describe(guest), guest.ranks, describe(other), ranks_);
+  }
+  if (same != by_rank_.end()) {
+    return fmt::format("a second rank {} came: {}, after {}: give every process a rank of its own", guest.rank,
+                       describe(guest), describe(other));
+  }
+  if (guest.introduction.agreement != other.introduction.agreement) {
+    return fmt::format("{} and {} have different settings: {}. Set them alike on all ranks", describe(guest),
+                       describe(other),
+                       differences(guest.introduction.agreement_text, other.introduction.agreement_text));
+  }
+  return "";
+}
+
+void Root::assign() {
+  phase_ = Phase::kConnecting;
+  next_report_.cancel();
+  // Before any rank can go on to another meeting at the same place.
+  hand_out_watch_.reset();
+  handing_out_.reset();
+  if (place_.one_port) listener_.reset();
+  RankTable table(ranks_);
+  for (const auto& [rank, number] : by_rank_) {
+    const Introduction& said = guests_.at(number).introduction;
+    table.set(rank, said.host, said.pid, said.port);
+  }
+  Assignment assignment;
+  assignment.nonce = random_nonce();
+  for (const auto& [rank, number] : by_rank_) {
+    assignment.parent = tree_parent(rank);
+    assignment.table.clear();
+    if (rank == 0) {
+      ByteWriter writer;
+      table.encode(writer);
+      assignment.table = writer.take();
+    } else {
+      const Introduction& parent = guests_.at(by_rank_.at(assignment.parent)).introduction;
+      assignment.parent_addresses = parent.host.addresses;
+      assignment.parent_port = parent.port;
+    }
+    Connection& connection = *guests_.at(number).connection;
+    connection.set_limit(std::max(kMaxIntroduction, RankTable::max_bytes(ranks_)));
+    connection.send(FrameType::kAssignment, assignment.encode());
+  }
+}
+
+void Root::met(Guest& guest) {
+  if (phase_ != Phase::kConnecting || guest.met) return;
+  guest.met = true;
+  guest.connection->linger();
+  if (++met_ < ranks_) return;
+  phase_ = Phase::kOver;
+  deadline_.cancel();
+  guests_.clear();
+}
+
+void Root::ended(std::uint64_t number, const std::string& trouble) {
+  const auto found = guests_.find(number);
+  Guest& guest = found->second;
+  guest.connection->close();
+  if (!guest.introduced) {
+    guests_.erase(found);
+  } else if (phase_ != Phase::kOver && !guest.met) {
+    const std::string text = fmt::format("{} ended while the ranks were meeting{}{}: see its output", describe(guest),
+                                         trouble.empty() ? "" : ": ", trouble);
+    fail(ErrorCode::kRemote, text, guest.rank);
+  }
+}
+
+void Root::fail(ErrorCode code, const std::string& reason, int peer) {
+  phase_ = Phase::kOver;
+  failure_ = reason;
+  next_report_.cancel();
+  deadline_.cancel();
+  const Frame frame = make_frame(FrameType::kRefused, Poison{code, peer, reason}.encode());
+  for (auto& [number, guest] : guests_) {
+    guest.connection->send(frame);
+    guest.connection->linger();
+  }
+}
+
+void Root::report() {
+  log_warn("communicator \"{}\": waiting for {}", place_.name, missing());
+  report_interval_ = std::min(2 * report_interval_, kSlowestReport);
+  next_report_.arm_after(report_interval_, [this] { report(); });
+}
+
+void Root::expire() {
+  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began_);
+  int only = Error::kNoPeer;
+  if (phase_ == Phase::kConnecting) {
+    return fail(ErrorCode::kTimeout, "all ranks are here but could not all connect to each other in time", only);
+  }
+  std::string text = fmt::format("communicator \"{}\": still waiting after {:.1f} s for {}", place_.name,
+                                 static_cast<double>(waited.count()) / 1000, missing(&only));
+  if (listener_->turned_away() > 0) {
+    text += fmt::format("; {} connections were turned away, the last because {}", listener_->turned_away(),
+                        listener_->last_trouble());
+  }
+  text += ". Were they started, with the same root address? TUTTI_MEET_TIMEOUT sets how long ranks wait";
+  fail(ErrorCode::kTimeout, text, only);
+}
+
+// "ranks 3, 7 (6 of 8 here)"; `only`: the one that is missing, when it is one.
+std::string Root::missing(int* only) const {
+  constexpr int kNamed = 16;
+  std::string list;
+  int count = 0;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (by_rank_.contains(rank)) continue;
+    if (++count <= kNamed) list += fmt::format("{}{}", list.empty() ? "" : ", ", rank);
+    if (only != nullptr) *only = count == 1 ? rank : Error::kNoPeer;
+  }
+  if (count > kNamed) list += fmt::format(" and {} more", count - kNamed);
+  return fmt::format("{} {} ({} of {} here)", count == 1 ? "rank" : "ranks", list, by_rank_.size(), ranks_);
+}
+
+std::string Root::describe(const Guest& guest) const {
+  if (!guest.introduced) return fmt::format("rank {}", guest.rank);
+  return fmt::format("rank {} ({} pid {})", guest.rank, guest.introduction.host.name, guest.introduction.pid);
+}
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/net/key.h"
+#include "bootstrap/connection.h"
+#include "bootstrap/event_loop.h"
+#include "bootstrap/hand_out.h"
+#include "bootstrap/introduction.h"
+#include "bootstrap/listener.h"
+
+namespace tutti {
+
+// Where the ranks of one communicator meet: gathers their introductions, checks that they belong together, tells each
+// its place in the tree, and stays as the way to report trouble until all have met. Whatever makes the meeting fail is
+// told to everybody who is here and to everybody who comes later. Belongs to the loop's thread.
+class Root {
+ public:
+  struct Place {
+    Credentials own;   // rank 0's, for Purpose::kMeet
+    std::string name;  // of the communicator, for messages
+    bool one_port;     // the port may be needed for the next meeting: stop listening when all are here
+  };
+  struct HandingOut {
+    HandOut socket;
+    std::string text;
+  };
+
+  Root(EventLoop& loop, UniqueFd listening, Place place);
+  ~Root();
+
+  void hand_out(std::unique_ptr<HandingOut> what);
+
+ private:
+  struct Guest {
+    std::shared_ptr<Connection> connection;
+    int rank = 0;
+    int ranks = 0;
+    bool introduced = false;
+    bool met = false;
+    Introduction introduction;
+  };
+  // By order of arrival. Guests that have not introduced themselves yet know the secret already.
+  using Guests = std::map<std::uint64_t, Guest>;
+
+  std::string judge(const Hello& hello) const;
+  void greet(const Hello& hello, UniqueFd socket);
+  void receive(std::uint64_t number, FrameType type, std::span<const std::byte> payload);
+  void ended(std::uint64_t number, const std::string& trouble);
+  void introduced(Guest& guest, std::span<const std::byte> payload);
+  std::string disagreement(const Guest& guest) const;
+  void assign();
+  void met(Guest& guest);
+  void fail(ErrorCode code, const std::string& reason, int peer);
+  void report();
+  void expire();
+  std::string missing(int* only = nullptr) const;
+  std::string describe(const Guest& guest) const;
+  void serve_hand_out();
+
+  EventLoop& loop_;
+  const Place place_;
+  std::optional<Listener> listener_;
+  Guests guests_;
+  std::uint64_t arrivals_ = 0;
+  std::map<int, std::uint64_t> by_rank_;  // introduced guests
+  int ranks_ = 0;                         // known from the first introduction on
+  int met_ = 0;
+  enum class Phase { kGathering, kConnecting, kOver } phase_ = Phase::kGathering;
+  std::string failure_;  // why it is over, when it failed
+  Clock::time_point began_;
+  Deadline patience_ends_ = Deadline::max();
+  Timer deadline_;
+  Timer next_report_;
+  std::chrono::milliseconds report_interval_;
+  std::unique_ptr<HandingOut> handing_out_;
+  std::optional<Watch> hand_out_watch_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,119 @@
+#include "bootstrap/root_server.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "base/log.h"
+#include "base/net/handshake.h"
+#include "base/net/interfaces.h"
+#include "bootstrap/sockets.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::chrono::seconds kPortPatience(3);
+constexpr std::chrono::milliseconds kPortPause(20);
+
+struct Pending {
+  std::mutex mutex;
+  std::map<Nonce, std::unique_ptr<RootServer>> servers;
+};
+
+// Ids that were made and not used yet keep their socket, and the control thread, until the process ends.
+Pending& pending() {
+  static Pending instance;
+  return instance;
+}
+
+// Tries again for a moment while a port or a name is taken, perhaps by a program that is just ending.
+template <class Open>
+auto patiently(Deadline deadline, Open open) {
+  for (;;) {
+    try {
+      return open();
+    } catch (const Error&) {
+      if (Clock::now() + kPortPause > deadline) throw;
+    }
+    std::this_thread::sleep_for(kPortPause);
+  }
+}
+
+}  // namespace
+
+UniqueFd listen_anywhere(Family family, bool loopback_only, std::uint16_t port) {
+  const auto address = [&](Family which) {
+    return loopback_only ? SocketAddress::loopback(which, port) : SocketAddress::any(which, port);
+  };
+  if (family != Family::kAny) return listen_on(address(family));
+  // The loopback addresses are two; one is enough. The wildcard address of IPv6 serves both, where there is IPv6.
+  if (loopback_only) return listen_on(address(Family::kIpv4));
+  try {
+    return listen_on(address(Family::kIpv6));
+  } catch (const Error& error) {
+    log_debug("{}; trying IPv4 alone", error.what());
+    return listen_on(address(Family::kIpv4));
+  }
+}
+
+std::vector<std::string> advertised_addresses(const Config& config, bool loopback_only, const SocketAddress* root) {
+  InterfaceRules rules = interface_rules(config);
+  if (loopback_only) return {SocketAddress::loopback(rules.family, 0).host()};
+  if (root != nullptr) rules.root = *root;
+  std::vector<std::string> addresses;
+  for (const InterfaceRecord& record : choose_interfaces(read_interfaces(), rules)) {
+    if (addresses.size() < kMaxAddresses) addresses.push_back(record.address.host());
+  }
+  return addresses;
+}
+
+RootServer::RootServer(std::shared_ptr<Process> process, UniqueFd listening, Root::Place place,
+                       std::unique_ptr<Root::HandingOut> handing_out)
+    : process_(std::move(process)), local_(local_address(listening.get())) {
+  for (const Family family : {Family::kIpv4, Family::kIpv6}) {
+    const SocketAddress any = SocketAddress::any(family, 0);
+    if (local_.same_host(any)) local_ = SocketAddress::loopback(family, local_.port());
+  }
+  process_->loop().call([&] {
+    root_ = std::make_unique<Root>(process_->loop(), std::move(listening), std::move(place));
+    if (handing_out) root_->hand_out(std::move(handing_out));
+  });
+}
+
+RootServer::~RootServer() {
+  process_->loop().call([this] { root_.reset(); });
+}
+
+std::unique_ptr<RootServer> RootServer::open(std::shared_ptr<Process> process, const Membership& membership,
+                                             const Config& config, Deadline deadline) {
+  const std::uint16_t port = membership.roots.empty() ? std::uint16_t{0} : membership.roots.front().port;
+  const Deadline patience = std::min<Deadline>(deadline, Clock::now() + kPortPatience);
+  UniqueFd listening = patiently(
+      patience, [&] { return listen_anywhere(interface_rules(config).family, membership.loopback_only, port); });
+  std::unique_ptr<Root::HandingOut> offer;
+  if (!membership.hand_out.empty()) {
+    const SocketAddress here = local_address(listening.get());
+    offer = patiently(patience, [&] {
+      return std::unique_ptr<Root::HandingOut>(
+          new Root::HandingOut{HandOut(membership.hand_out), hand_out_text(membership, {here.host_port()})});
+    });
+  }
+  const Root::Place place{{0, membership.ranks, communicator_name(membership.nonce, membership.job), membership.secret},
+                          membership.name,
+                          true};
+  return std::make_unique<RootServer>(std::move(process), std::move(listening), place, std::move(offer));
+}
+
+std::unique_ptr<RootServer> RootServer::take_pending(const Nonce& nonce) {
+  const std::lock_guard lock(pending().mutex);
+  auto node = pending().servers.extract(nonce);
+  return node.empty() ? nullptr : std::move(node.mapped());
+}
+
+void RootServer::put_pending(const Nonce& nonce, std::unique_ptr<RootServer> server) {
+  const std::lock_guard lock(pending().mutex);
+  pending().servers[nonce] = std::move(server);
+}
+
+}  // namespace tutti

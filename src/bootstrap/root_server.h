@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/config.h"
+#include "base/net/address.h"
+#include "bootstrap/membership.h"
+#include "bootstrap/process.h"
+#include "bootstrap/root.h"
+
+namespace tutti {
+
+// Keeps a Root alive on the control thread: made and destroyed by any other thread. Owned by a control plane of this
+// process or, between UniqueId::create() and the first use of the id, by a table of this process.
+class RootServer {
+ public:
+  RootServer(std::shared_ptr<Process> process, UniqueFd listening, Root::Place place,
+             std::unique_ptr<Root::HandingOut> handing_out = nullptr);
+  ~RootServer();
+
+  // Where this process itself reaches it.
+  const SocketAddress& local() const { return local_; }
+
+  // Opens the port that the membership names and serves it. When it is taken, tries again for a moment. Blocks. Throws
+  // Error(kSystem).
+  static std::unique_ptr<RootServer> open(std::shared_ptr<Process> process, const Membership& membership,
+                                          const Config& config, Deadline deadline);
+
+  // The root that UniqueId::create() opened in this process, for whoever asks first; null for others.
+  static std::unique_ptr<RootServer> take_pending(const Nonce& nonce);
+  static void put_pending(const Nonce& nonce, std::unique_ptr<RootServer> server);
+
+ private:
+  std::shared_ptr<Process> process_;  // shared with everybody who needs the control thread
+  SocketAddress local_;
+  std::unique_ptr<Root> root_;
+};
+
+// Listens on every address that the family allows, or only on the loopback interface.
+UniqueFd listen_anywhere(Family family, bool loopback_only, std::uint16_t port);
+
+// This host's addresses for others, best first; the one that shares a network with the root before the rest.
+// Throws Error(kInvalidSetting) when the settings leave none.
+std::vector<std::string> advertised_addresses(const Config& config, bool loopback_only,
+                                              const SocketAddress* root = nullptr);
+
+}  // namespace tutti

@@ -1,0 +1,35 @@
+#include "tutti/unique_id.h"
+
+#include "base/config.h"
+#include "base/net/handshake.h"
+#include "base/net/interfaces.h"
+#include "bootstrap/id_text.h"
+#include "bootstrap/root_server.h"
+#include "bootstrap/sockets.h"
+
+namespace tutti {
+
+UniqueId UniqueId::create() {
+  const Config config = Config::from_environment();
+  IdParts parts;
+  parts.nonce = random_nonce();
+  parts.secret = Key::random();
+  const std::vector<std::string> addresses = advertised_addresses(config, false);
+  UniqueFd listening = listen_anywhere(interface_rules(config).family, false, 0);
+  const std::uint16_t port = local_address(listening.get()).port();
+  for (const std::string& address : addresses) {
+    if (parts.roots.size() < kMaxIdRoots) parts.roots.push_back({address, port});
+  }
+  const Root::Place place{{0, 0, communicator_name(parts.nonce, ""), parts.secret}, "of a unique id", false};
+  RootServer::put_pending(parts.nonce, std::make_unique<RootServer>(Process::get(), std::move(listening), place));
+  return parse(format_id(parts));
+}
+
+UniqueId UniqueId::parse(const std::string& text) {
+  static_cast<void>(parse_id(text));
+  UniqueId id;
+  id.text_ = text;
+  return id;
+}
+
+}  // namespace tutti
