@@ -83,7 +83,7 @@ constexpr Row kRows[] = {
      "algorithm of every collective, or collective:name;collective:name"},
     {Setting::kChunkBytes, "TUTTI_CHUNK_BYTES", nullptr, Type::kBytes, "0", 0, kGigabyte, Agreed::kYes,
      "largest chunk of a message; 0: chosen"},
-    {Setting::kChannels, "TUTTI_CHANNELS", nullptr, Type::kInteger, "0", 0, 64, Agreed::kYes,
+    {Setting::kChannels, "TUTTI_CHANNELS", nullptr, Type::kInteger, "0", 0, 4, Agreed::kYes,
      "parallel channels of a collective; 0: chosen"},
     {Setting::kRingBytes, "TUTTI_RING_BYTES", nullptr, Type::kBytes, "0", 0, kGigabyte, Agreed::kYes,
      "slot ring of a rank and channel; 0: twice the L2 cache"},
