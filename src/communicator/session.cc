@@ -11,6 +11,7 @@
 #include "collectives/registry.h"
 #include "communicator/setup.h"
 #include "transport/messages.h"
+#include "transport/shm/shm_endpoint.h"
 
 namespace tutti {
 namespace {
@@ -285,10 +286,10 @@ void Session::check_wait(const Transfer& transfer, bool sending) {
 }
 
 void Session::fail_transfer(const Transfer& transfer, bool sending) {
-  const std::string text = fmt::format(
-      "{} {}×{} {} {} tag {} on " {} "", sending ? "send" : "recv", tutti::name(transfer.type), transfer.count,
-      sending ? "to" : "from", transfer.peer == kAnySource ? "any" : std::to_string(transfer.peer), transfer.tag,
-      name_);
+  const std::string text =
+      fmt::format("{} {}×{} {} {} tag {} on \"{}\"", sending ? "send" : "recv", tutti::name(transfer.type),
+                  transfer.count, sending ? "to" : "from",
+                  transfer.peer == kAnySource ? "any" : std::to_string(transfer.peer), transfer.tag, name_);
   if (!health_->failed()) {
     const auto mismatch = point_to_point_->mismatch(transfer.peer);
     const std::string reason =

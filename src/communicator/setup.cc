@@ -216,6 +216,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   SelectorOptions selection;
   selection.channels = static_cast<int>(parts.group->layout.channels);
   selection.ring_bytes = ring_bytes;
+  selection.all_channels = config.integer(Setting::kChannels) > 0;
   selection.reproducible = options.reproducible;
   selection.algorithm = config.text(Setting::kAlgorithm);
   selection.chunk_bytes = static_cast<std::size_t>(config.integer(Setting::kChunkBytes));

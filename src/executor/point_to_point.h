@@ -12,6 +12,7 @@
 #include "base/sync.h"
 #include "executor/call.h"
 #include "transport/endpoint.h"
+#include "transport/shm/segment_layout.h"
 #include "tutti/types.h"
 
 namespace tutti {
@@ -43,7 +44,7 @@ struct Transfer {
 class PointToPoint {
  public:
   enum class Connection { kAnnounce, kGrant, kData };
-  static constexpr int kConnections = 3;
+  static constexpr int kConnections = kPointToPointConnections;
   static constexpr std::size_t kMostUnmatched = 64;  // announcements of a peer that wait for their receive
 
   // slots: this rank's memory for slots; see set_pieces().

@@ -9,7 +9,6 @@
 namespace tutti {
 
 // Connections beyond the channels: announcements, grants and data of point-to-point.
-enum class PointToPoint : int { kAnnounce, kGrant, kData };
 inline constexpr int kPointToPointConnections = 3;
 
 // Where everything lies in the segment that the ranks of one host share. A header, then one area per member:
