@@ -73,16 +73,16 @@ Cost block_cost(const Layout& layout, double bytes) {
 }  // namespace
 
 Algorithm binomial_broadcast() {
-  return make_row<BinomialBroadcast>("binomial", Collective::kBroadcast, {always, single_chunk, broadcast_cost});
+  return make_row<BinomialBroadcast>("binomial", Collective::kBroadcast, {kAlways, single_chunk, broadcast_cost});
 }
 Algorithm binomial_reduce() {
-  return make_row<BinomialReduce>("binomial", Collective::kReduce, {always, reduce_chunking, reduce_cost});
+  return make_row<BinomialReduce>("binomial", Collective::kReduce, {kAlways, reduce_chunking, reduce_cost});
 }
 Algorithm binomial_gather() {
-  return make_row<BinomialGather>("binomial", Collective::kGather, {always, gather_chunking, block_cost});
+  return make_row<BinomialGather>("binomial", Collective::kGather, {kAlways, gather_chunking, block_cost});
 }
 Algorithm binomial_scatter() {
-  return make_row<BinomialScatter>("binomial", Collective::kScatter, {always, gather_chunking, block_cost});
+  return make_row<BinomialScatter>("binomial", Collective::kScatter, {kAlways, gather_chunking, block_cost});
 }
 
 }  // namespace tutti

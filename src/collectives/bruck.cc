@@ -60,10 +60,10 @@ Cost all_to_all_cost(const Layout& layout, double bytes) {
 }  // namespace
 
 Algorithm bruck_all_gather() {
-  return make_row<BruckAllGather>("bruck", Collective::kAllGather, {always, all_gather_chunking, all_gather_cost});
+  return make_row<BruckAllGather>("bruck", Collective::kAllGather, {kAlways, all_gather_chunking, all_gather_cost});
 }
 Algorithm bruck_all_to_all() {
-  return make_row<BruckAllToAll>("bruck", Collective::kAllToAll, {always, all_to_all_chunking, all_to_all_cost});
+  return make_row<BruckAllToAll>("bruck", Collective::kAllToAll, {kAlways, all_to_all_chunking, all_to_all_cost});
 }
 
 }  // namespace tutti

@@ -40,10 +40,10 @@ Cost reduce_cost(const Layout& layout, double bytes) {
 }  // namespace
 
 Algorithm chain_broadcast() {
-  return make_row<ChainBroadcast>("chain", Collective::kBroadcast, {always, single_chunk, broadcast_cost});
+  return make_row<ChainBroadcast>("chain", Collective::kBroadcast, {kAlways, single_chunk, broadcast_cost});
 }
 Algorithm chain_reduce() {
-  return make_row<ChainReduce>("chain", Collective::kReduce, {always, single_chunk, reduce_cost});
+  return make_row<ChainReduce>("chain", Collective::kReduce, {kAlways, single_chunk, reduce_cost});
 }
 
 }  // namespace tutti

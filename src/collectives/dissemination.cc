@@ -19,7 +19,7 @@ Cost barrier_cost(const Layout& layout, double) {
 }  // namespace
 
 Algorithm dissemination_barrier() {
-  return make_row<DisseminationBarrier>("dissemination", Collective::kBarrier, {always, single_chunk, barrier_cost});
+  return make_row<DisseminationBarrier>("dissemination", Collective::kBarrier, {kAlways, single_chunk, barrier_cost});
 }
 
 }  // namespace tutti

@@ -35,7 +35,7 @@ Cost all_reduce_cost(const Layout& layout, double bytes) {
 }  // namespace
 
 Algorithm double_tree_all_reduce() {
-  return make_row<DoubleTreeAllReduce>("double_tree", Collective::kAllReduce, {always, chunking, all_reduce_cost});
+  return make_row<DoubleTreeAllReduce>("double_tree", Collective::kAllReduce, {kAlways, chunking, all_reduce_cost});
 }
 
 }  // namespace tutti

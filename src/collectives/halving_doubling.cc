@@ -6,8 +6,6 @@
 namespace tutti {
 namespace {
 
-bool power_of_two(const Layout& layout) { return is_power_of_two(layout.ranks); }
-
 // The largest message: all chunks where pairs are folded, else half of them.
 Chunking all_reduce_chunking(const Layout& layout) {
   if (layout.ranks == 1) return {};
@@ -66,11 +64,11 @@ Cost reduce_scatter_cost(const Layout& layout, double bytes) {
 
 Algorithm halving_doubling_all_reduce() {
   return make_row<HalvingDoublingAllReduce>("halving_doubling", Collective::kAllReduce,
-                                            {always, all_reduce_chunking, all_reduce_cost, true});
+                                            {kAlways, all_reduce_chunking, all_reduce_cost, true});
 }
 Algorithm recursive_halving_reduce_scatter() {
   return make_row<RecursiveHalvingReduceScatter>("recursive_halving", Collective::kReduceScatter,
-                                                 {power_of_two, reduce_scatter_chunking, reduce_scatter_cost});
+                                                 {kPowerOfTwo, reduce_scatter_chunking, reduce_scatter_cost});
 }
 
 }  // namespace tutti

@@ -39,7 +39,7 @@ Cost all_reduce_cost(const Layout& layout, double bytes) {
 
 Algorithm hierarchical_all_reduce() {
   return make_row<HierarchicalAllReduce>("hierarchical", Collective::kAllReduce,
-                                         {several_hosts, chunking, all_reduce_cost});
+                                         {kSeveralHosts, chunking, all_reduce_cost});
 }
 
 }  // namespace tutti

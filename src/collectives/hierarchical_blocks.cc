@@ -71,11 +71,11 @@ Cost reduce_scatter_cost(const Layout& layout, double bytes) {
 
 Algorithm hierarchical_all_gather() {
   return make_row<HierarchicalAllGather>("hierarchical", Collective::kAllGather,
-                                         {several_hosts, all_gather_chunking, all_gather_cost});
+                                         {kSeveralHosts, all_gather_chunking, all_gather_cost});
 }
 Algorithm hierarchical_reduce_scatter() {
   return make_row<HierarchicalReduceScatter>("hierarchical", Collective::kReduceScatter,
-                                             {several_hosts, reduce_scatter_chunking, reduce_scatter_cost});
+                                             {kSeveralHosts, reduce_scatter_chunking, reduce_scatter_cost});
 }
 
 }  // namespace tutti

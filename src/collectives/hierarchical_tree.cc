@@ -52,15 +52,15 @@ Cost barrier_cost(const Layout& layout, double) {
 
 Algorithm hierarchical_broadcast() {
   return make_row<HierarchicalBroadcast>("hierarchical", Collective::kBroadcast,
-                                         {several_hosts, single_chunk, broadcast_cost});
+                                         {kSeveralHosts, single_chunk, broadcast_cost});
 }
 Algorithm hierarchical_reduce() {
   return make_row<HierarchicalReduce>("hierarchical", Collective::kReduce,
-                                      {several_hosts, reduce_chunking, reduce_cost});
+                                      {kSeveralHosts, reduce_chunking, reduce_cost});
 }
 Algorithm hierarchical_barrier() {
   return make_row<HierarchicalBarrier>("hierarchical", Collective::kBarrier,
-                                       {several_hosts, single_chunk, barrier_cost});
+                                       {kSeveralHosts, single_chunk, barrier_cost});
 }
 
 }  // namespace tutti

@@ -101,28 +101,28 @@ Chunking all_to_all_chunking(const Layout& layout) {
 }  // namespace
 
 Algorithm one_shot_all_reduce() {
-  return make_row<OneShotAllReduce>("one_shot", Collective::kAllReduce, {always, single_chunk, all_reduce_cost, true});
+  return make_row<OneShotAllReduce>("one_shot", Collective::kAllReduce, {kAlways, single_chunk, all_reduce_cost, true});
 }
 Algorithm one_shot_all_gather() {
-  return make_row<OneShotAllGather>("one_shot", Collective::kAllGather, {always, single_chunk, all_gather_cost});
+  return make_row<OneShotAllGather>("one_shot", Collective::kAllGather, {kAlways, single_chunk, all_gather_cost});
 }
 Algorithm one_shot_broadcast() {
-  return make_row<OneShotBroadcast>("one_shot", Collective::kBroadcast, {always, single_chunk, broadcast_cost});
+  return make_row<OneShotBroadcast>("one_shot", Collective::kBroadcast, {kAlways, single_chunk, broadcast_cost});
 }
 Algorithm one_shot_reduce() {
-  return make_row<OneShotReduce>("one_shot", Collective::kReduce, {always, single_chunk, reduce_cost, true});
+  return make_row<OneShotReduce>("one_shot", Collective::kReduce, {kAlways, single_chunk, reduce_cost, true});
 }
 Algorithm one_shot_gather() {
-  return make_row<OneShotGather>("one_shot", Collective::kGather, {always, single_chunk, gather_cost});
+  return make_row<OneShotGather>("one_shot", Collective::kGather, {kAlways, single_chunk, gather_cost});
 }
 Algorithm one_shot_scatter() {
-  return make_row<OneShotScatter>("one_shot", Collective::kScatter, {always, single_chunk, scatter_cost});
+  return make_row<OneShotScatter>("one_shot", Collective::kScatter, {kAlways, single_chunk, scatter_cost});
 }
 Algorithm one_shot_all_to_all() {
-  return make_row<OneShotAllToAll>("one_shot", Collective::kAllToAll, {always, all_to_all_chunking, all_to_all_cost});
+  return make_row<OneShotAllToAll>("one_shot", Collective::kAllToAll, {kAlways, all_to_all_chunking, all_to_all_cost});
 }
 Algorithm one_shot_barrier() {
-  return make_row<OneShotBarrier>("one_shot", Collective::kBarrier, {always, single_chunk, barrier_cost});
+  return make_row<OneShotBarrier>("one_shot", Collective::kBarrier, {kAlways, single_chunk, barrier_cost});
 }
 
 }  // namespace tutti

@@ -22,7 +22,7 @@ Cost all_to_all_cost(const Layout& layout, double bytes) {
 }  // namespace
 
 Algorithm pairwise_all_to_all() {
-  return make_row<PairwiseAllToAll>("pairwise", Collective::kAllToAll, {always, single_chunk, all_to_all_cost});
+  return make_row<PairwiseAllToAll>("pairwise", Collective::kAllToAll, {kAlways, single_chunk, all_to_all_cost});
 }
 
 }  // namespace tutti

@@ -43,10 +43,10 @@ Cost reduce_scatter_cost(const Layout& layout, double bytes) {
 }  // namespace
 
 Algorithm pat_all_gather() {
-  return make_row<PatAllGather>("pat", Collective::kAllGather, {always, chunking, hops_cost});
+  return make_row<PatAllGather>("pat", Collective::kAllGather, {kAlways, chunking, hops_cost});
 }
 Algorithm pat_reduce_scatter() {
-  return make_row<PatReduceScatter>("pat", Collective::kReduceScatter, {always, chunking, reduce_scatter_cost});
+  return make_row<PatReduceScatter>("pat", Collective::kReduceScatter, {kAlways, chunking, reduce_scatter_cost});
 }
 
 }  // namespace tutti

@@ -6,8 +6,6 @@
 namespace tutti {
 namespace {
 
-bool power_of_two(const Layout& layout) { return is_power_of_two(layout.ranks); }
-
 // Partners answer each other in one step, which needs a second slot.
 Chunking all_reduce_chunking(const Layout& layout) {
   Chunking chunking;
@@ -52,11 +50,11 @@ Cost all_gather_cost(const Layout& layout, double bytes) {
 
 Algorithm recursive_doubling_all_reduce() {
   return make_row<RecursiveDoublingAllReduce>("recursive_doubling", Collective::kAllReduce,
-                                              {always, all_reduce_chunking, all_reduce_cost, true});
+                                              {kAlways, all_reduce_chunking, all_reduce_cost, true});
 }
 Algorithm recursive_doubling_all_gather() {
   return make_row<RecursiveDoublingAllGather>("recursive_doubling", Collective::kAllGather,
-                                              {power_of_two, all_gather_chunking, all_gather_cost});
+                                              {kPowerOfTwo, all_gather_chunking, all_gather_cost});
 }
 
 }  // namespace tutti

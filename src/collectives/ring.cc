@@ -54,13 +54,14 @@ Cost reduce_scatter_cost(const Layout& layout, double bytes) {
 }  // namespace
 
 Algorithm ring_all_reduce() {
-  return make_row<RingAllReduce>("ring", Collective::kAllReduce, {always, all_reduce_chunking, all_reduce_cost});
+  return make_row<RingAllReduce>("ring", Collective::kAllReduce, {kAlways, all_reduce_chunking, all_reduce_cost});
 }
 Algorithm ring_all_gather() {
-  return make_row<RingAllGather>("ring", Collective::kAllGather, {always, block_chunking, all_gather_cost});
+  return make_row<RingAllGather>("ring", Collective::kAllGather, {kAlways, block_chunking, all_gather_cost});
 }
 Algorithm ring_reduce_scatter() {
-  return make_row<RingReduceScatter>("ring", Collective::kReduceScatter, {always, block_chunking, reduce_scatter_cost});
+  return make_row<RingReduceScatter>("ring", Collective::kReduceScatter,
+                                     {kAlways, block_chunking, reduce_scatter_cost});
 }
 
 }  // namespace tutti

@@ -2,14 +2,26 @@
 
 #include <string_view>
 
+#include "collectives/fold.h"
 #include "schedule/algorithm.h"
 
 // The rows of the registry, as their algorithms' files define them.
 namespace tutti {
 
+struct Condition {
+  bool (*applies)(const Layout&);
+  std::string_view words;
+};
+inline constexpr Condition kAlways{[](const Layout&) { return true; }, {}};
+inline constexpr Condition kSeveralHosts{[](const Layout& layout) { return layout.hosts > 1; }, "several hosts"};
+inline constexpr Condition kPowerOfTwo{[](const Layout& layout) { return is_power_of_two(layout.ranks); },
+                                       "a power of two of ranks"};
+
+inline Chunking single_chunk(const Layout&) { return {}; }
+
 // What a row says besides its steps.
 struct RowTraits {
-  bool (*applies)(const Layout&);
+  Condition condition;
   Chunking (*chunking)(const Layout&);
   Cost (*cost)(const Layout&, double bytes);
   bool reproducible = false;
@@ -17,14 +29,18 @@ struct RowTraits {
 
 template <class Generator>
 Algorithm make_row(std::string_view name, Collective collective, const RowTraits& traits) {
-  return {
-      name,       collective, traits.reproducible, traits.applies, traits.chunking, &Generator::steps, &Generator::step,
-      traits.cost};
+  Algorithm row;
+  row.name = name;
+  row.collective = collective;
+  row.reproducible = traits.reproducible;
+  row.applies = traits.condition.applies;
+  row.chunking = traits.chunking;
+  row.steps = &Generator::steps;
+  row.step = &Generator::step;
+  row.cost = traits.cost;
+  row.condition = traits.condition.words;
+  return row;
 }
-
-inline bool always(const Layout&) { return true; }
-inline bool several_hosts(const Layout& layout) { return layout.hosts > 1; }
-inline Chunking single_chunk(const Layout&) { return {}; }
 
 Algorithm one_shot_all_reduce();
 Algorithm one_shot_all_gather();

@@ -65,14 +65,14 @@ Cost broadcast_cost(const Layout& layout, double bytes) {
 
 Algorithm two_shot_all_reduce() {
   return make_row<TwoShotAllReduce>("two_shot", Collective::kAllReduce,
-                                    {always, all_reduce_chunking, all_reduce_cost, true});
+                                    {kAlways, all_reduce_chunking, all_reduce_cost, true});
 }
 Algorithm two_shot_reduce_scatter() {
   return make_row<TwoShotReduceScatter>("two_shot", Collective::kReduceScatter,
-                                        {always, reduce_scatter_chunking, reduce_scatter_cost, true});
+                                        {kAlways, reduce_scatter_chunking, reduce_scatter_cost, true});
 }
 Algorithm two_shot_broadcast() {
-  return make_row<TwoShotBroadcast>("two_shot", Collective::kBroadcast, {always, broadcast_chunking, broadcast_cost});
+  return make_row<TwoShotBroadcast>("two_shot", Collective::kBroadcast, {kAlways, broadcast_chunking, broadcast_cost});
 }
 
 }  // namespace tutti

@@ -49,7 +49,7 @@ struct Chunking {
 };
 
 // What an algorithm moves and waits for on the slowest rank, in the terms of the cost model (collectives/cost_model.h).
-// Every term is affine in the bytes of the call.
+// What is counted in bytes is proportional to the bytes of the call, the rest does not depend on them.
 struct Cost {
   struct Link {
     double hops = 0;      // message latencies one after the other
@@ -78,6 +78,7 @@ struct Algorithm {
   Step (*step)(const Layout&, int root, int index) = nullptr;
   // bytes: of one block times the blocks of the larger side, i.e. the size by which the perf binaries report.
   Cost (*cost)(const Layout&, double bytes) = nullptr;
+  std::string_view condition = {};  // what applies() asks for, in words: "several hosts"
 };
 
 }  // namespace tutti

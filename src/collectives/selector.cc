@@ -1,0 +1,132 @@
+#include "collectives/selector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collectives/registry.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+// See the promise of Algorithm::cost.
+Cost scaled(Cost cost, double bytes) {
+  cost.local.bytes *= bytes;
+  cost.remote.bytes *= bytes;
+  cost.copied_bytes *= bytes;
+  cost.reduced_bytes *= bytes;
+  return cost;
+}
+
+}  // namespace
+
+Selector::Selector(const Layout& layout, const SelectorOptions& options)
+    : layout_(layout),
+      options_(options),
+      limits_{options.ring_bytes, options.chunk_bytes, options.channels, options.all_channels},
+      override_(options.algorithm, layout, options.reproducible) {
+  layout_.rank = 0;  // all ranks choose alike
+  for (int collective = 0; collective < kCollectives; ++collective) fill(static_cast<Collective>(collective));
+}
+
+Selector::Row Selector::make_row(const Algorithm& algorithm) const {
+  Row row;
+  row.algorithm = &algorithm;
+  row.index = static_cast<std::uint16_t>(&algorithm - algorithms().data());
+  row.chunking = algorithm.chunking(layout_);
+  row.chunk_bytes = chunk_bytes_for(row.chunking, layout_, limits_);
+  row.cost = algorithm.cost(layout_, 1);
+  return row;
+}
+
+std::vector<Selector::Row> Selector::candidates(Collective collective) const {
+  std::vector<Row> rows;
+  const Algorithm* wanted = override_.of(collective);
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective != collective || (wanted != nullptr && wanted != &algorithm)) continue;
+    if (!obstacle(algorithm, layout_, options_.reproducible).empty()) continue;
+    const Row row = make_row(algorithm);
+    if (row.chunk_bytes > 0) rows.push_back(row);
+  }
+  return rows;
+}
+
+Selector::Judgement Selector::judge(const Row& row, double bytes) const {
+  const Cut cut = cut_call(row.algorithm->collective, row.chunking, layout_, bytes, row.chunk_bytes, limits_);
+  Judgement judgement;
+  judgement.choice = {row.index, static_cast<std::uint16_t>(cut.channels), row.chunk_bytes};
+  judgement.rounds = cut.rounds;
+  judgement.prediction = predict(scaled(row.cost, bytes), cut, options_.parameters);
+  return judgement;
+}
+
+void Selector::fill(Collective collective) {
+  const std::vector<Row> rows = candidates(collective);
+  if (rows.empty()) {
+    throw Error(ErrorCode::kInvalidSetting,
+                fmt::format("a slot ring of {} bytes is too small for {} between {} ranks: raise TUTTI_RING_BYTES",
+                            options_.ring_bytes, name(collective), layout_.ranks));
+  }
+  for (std::size_t index = 0; index < kClasses; ++index) {
+    const double bytes = static_cast<double>(class_bytes(index));
+    double best = 0;
+    for (const Row& row : rows) {
+      const Judgement judgement = judge(row, bytes);
+      if (&row != &rows.front() && judgement.prediction.total() >= best) continue;
+      best = judgement.prediction.total();
+      table_[static_cast<std::size_t>(collective)][index] = judgement.choice;
+    }
+  }
+}
+
+std::vector<Selector::Candidate> Selector::explain(Collective collective, std::size_t bytes) const {
+  const Choice& taken = choose(collective, bytes);
+  std::vector<Candidate> result;
+  double best = 0;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective != collective) continue;
+    Candidate candidate;
+    candidate.algorithm = &algorithm;
+    const std::string_view needs = obstacle(algorithm, layout_, options_.reproducible);
+    const Row row = needs.empty() ? make_row(algorithm) : Row{};
+    if (!needs.empty()) {
+      candidate.reason = fmt::format("needs {}", needs);
+    } else if (row.chunk_bytes == 0) {
+      candidate.reason = fmt::format("needs a slot ring of {} bytes", 128 * row.chunking.slot_chunks);
+    } else {
+      const Judgement judgement = judge(row, static_cast<double>(bytes));
+      candidate.possible = true;
+      candidate.chosen = row.index == taken.algorithm;
+      candidate.choice = judgement.choice;
+      candidate.rounds = judgement.rounds;
+      candidate.prediction = judgement.prediction;
+      if (candidate.chosen) best = judgement.prediction.total();
+    }
+    result.push_back(candidate);
+  }
+  std::stable_sort(result.begin(), result.end(), [](const Candidate& a, const Candidate& b) {
+    if (a.chosen != b.chosen) return a.chosen;
+    if (a.possible != b.possible) return a.possible;
+    return a.possible && a.prediction.total() < b.prediction.total();
+  });
+
+  const bool overridden = override_.of(collective) != nullptr;
+  for (Candidate& candidate : result) {
+    if (!candidate.possible) continue;
+    const double ratio = candidate.prediction.total() / best;
+    if (candidate.chosen) {
+      candidate.reason = overridden ? "asked for by TUTTI_ALGO" : "shortest predicted time";
+    } else if (overridden) {
+      candidate.reason = "not asked for by TUTTI_ALGO";
+    } else if (ratio >= 1) {
+      candidate.reason = fmt::format("{:.2f} times as long", ratio);
+    } else {
+      candidate.reason = fmt::format("a tie: not shorter at {} bytes, which stand for this size class",
+                                     class_bytes(size_class(bytes)));
+    }
+  }
+  return result;
+}
+
+}  // namespace tutti

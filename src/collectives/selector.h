@@ -1,0 +1,104 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectives/algorithm_override.h"
+#include "collectives/cost_model.h"
+#include "collectives/cutting.h"
+#include "schedule/algorithm.h"
+#include "schedule/layout.h"
+
+namespace tutti {
+
+// How calls of one collective and size are performed.
+struct Choice {
+  std::uint16_t algorithm = 0;   // index in algorithms()
+  std::uint16_t channels = 1;    // rounds go to them in turn
+  std::size_t chunk_bytes = 64;  // at most, a multiple of 64
+};
+
+// Everything that the choice depends on besides the layout. Must be equal on all ranks.
+struct SelectorOptions {
+  std::string algorithm;             // TUTTI_ALGO
+  std::size_t ring_bytes = 1 << 20;  // slot ring of one rank and channel
+  std::size_t chunk_bytes = 0;       // TUTTI_CHUNK_BYTES: largest chunk; 0: chosen
+  int channels = 1;                  // channels that there are
+  bool all_channels = false;         // TUTTI_CHANNELS was given: use them all
+  bool reproducible = false;
+  CostParameters parameters;
+};
+
+// Picks algorithm, channels and chunk length for every collective and size, from agreed values only, so that all ranks
+// pick the same. Immutable after construction; any thread. Lookup neither allocates nor computes costs.
+class Selector {
+ public:
+  // Throws Error(kInvalidSetting) when TUTTI_ALGO asks for something impossible.
+  // REQUIRES: the layout's arrays outlive the selector.
+  Selector(const Layout& layout, const SelectorOptions& options);
+
+  // bytes: of a block times the blocks of the larger side, as for Algorithm::cost.
+  const Choice& choose(Collective collective, std::size_t bytes) const {
+    return table_[static_cast<std::size_t>(collective)][size_class(bytes)];
+  }
+
+  // One algorithm of a collective, with what the model says about it at one size.
+  struct Candidate {
+    const Algorithm* algorithm = nullptr;
+    std::string reason;  // why it is taken, or why not
+    bool possible = false;
+    bool chosen = false;
+    // Only where possible:
+    Choice choice;
+    double rounds = 0;
+    Prediction prediction;
+  };
+  // All algorithms of a collective: the chosen one first, then by predicted time, then those that are impossible.
+  // Allocates. The size class decides, so the first one's time may be a little longer than the second's.
+  std::vector<Candidate> explain(Collective collective, std::size_t bytes) const;
+
+  // Two classes an octave: [2^k, 1.5·2^k) and [1.5·2^k, 2^(k+1)); 0 and 1 have classes of their own.
+  static constexpr std::size_t kClasses = 82;  // the last one has no end
+  static constexpr std::size_t size_class(std::size_t bytes) {
+    if (bytes < 2) return bytes;
+    const std::size_t octave = static_cast<std::size_t>(std::bit_width(bytes)) - 1;
+    const std::size_t index = 2 * octave + (bytes >> (octave - 1) & 1);
+    return index < kClasses ? index : kClasses - 1;
+  }
+  // The smallest size of a class: the one that stands for all of them.
+  static constexpr std::size_t class_bytes(std::size_t index) {
+    return index < 2 ? index : (2 | (index & 1)) << (index / 2 - 1);
+  }
+
+ private:
+  // What a row needs to be judged at any size.
+  struct Row {
+    const Algorithm* algorithm = nullptr;
+    std::uint16_t index = 0;
+    Chunking chunking;
+    std::size_t chunk_bytes = 0;
+    Cost cost;  // of one byte
+  };
+  struct Judgement {
+    Choice choice;
+    double rounds = 0;
+    Prediction prediction;
+  };
+  Row make_row(const Algorithm& algorithm) const;
+  std::vector<Row> candidates(Collective collective) const;
+  Judgement judge(const Row& row, double bytes) const;
+  void fill(Collective collective);
+
+  Layout layout_;
+  SelectorOptions options_;
+  CuttingLimits limits_;
+  AlgorithmOverride override_;
+  std::array<std::array<Choice, kClasses>, kCollectives> table_;
+};
+
+}  // namespace tutti
