@@ -41,6 +41,8 @@ struct Row {
   int steps = 0;
   std::size_t claimed_reads = 0;
   std::size_t claimable_reads = 0;
+  std::string claimable_example;
+  int example_ranks = 0;
   std::string counterexample;
   int counterexample_ranks = 0;
 
@@ -51,6 +53,10 @@ struct Row {
     steps = std::max(steps, verdict.steps);
     claimed_reads += verdict.claimed_reads;
     claimable_reads += verdict.claimable_reads;
+    if (!verdict.claimable_example.empty() && (example_ranks == 0 || ranks < example_ranks)) {
+      claimable_example = context + verdict.claimable_example;
+      example_ranks = ranks;
+    }
     if (verdict.right || (!counterexample.empty() && counterexample_ranks <= ranks)) return;
     counterexample = context + verdict.counterexample;
     counterexample_ranks = ranks;
@@ -189,6 +195,9 @@ void print(const Verification& verification, bool verbose) {
     if (verbose) std::printf(" %12zu %12zu", row.claimed_reads, row.claimable_reads);
     const char* right = algorithm.reproducible ? "right, reproducible" : "right";
     std::printf("  %s\n", row.checks == 0 ? "applies nowhere here" : row.counterexample.empty() ? right : "WRONG");
+    if (verbose && row.claimable_reads > 0) {
+      std::printf("    could also be read in place: %s\n", row.claimable_example.c_str());
+    }
     if (!row.counterexample.empty()) std::printf("    %s\n", row.counterexample.c_str());
   }
 }

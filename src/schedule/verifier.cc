@@ -73,6 +73,10 @@ std::string judge_claims(const Algorithm& algorithm, const Placement& placement,
         ++verdict.claimed_reads;
       } else if (!reads.lost(rank, index)) {
         ++verdict.claimable_reads;
+        if (verdict.claimable_example.empty()) {
+          verdict.claimable_example = "rank " + std::to_string(rank) + ", step " + std::to_string(index) + " (" +
+                                      text(step) + ") " + (in_place ? "in place" : "out of place");
+        }
       }
     }
   }

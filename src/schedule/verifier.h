@@ -20,6 +20,7 @@ struct Verdict {
   // Sends of all ranks, counted once for calls in place and once for calls that are not (up to kExactRanks).
   std::size_t claimed_reads = 0;    // claimed to be readable
   std::size_t claimable_reads = 0;  // that could be claimed and are not
+  std::string claimable_example;    // one of those, in words
 };
 
 // Proves one algorithm for one placement and root: runs all ranks, out of place and in place, two rounds each.
