@@ -8,8 +8,6 @@
 namespace tutti::perf {
 namespace {
 
-constexpr std::uint64_t kSeed = 0x7475747469;
-
 // Calls visit(table position, offset, elements) for the runs in which `count` elements from `first` lie in the table
 // without a wrap.
 template <class Visit>

@@ -15,6 +15,9 @@ namespace tutti::perf {
 // result. Three: libraries like to alternate between two buffers.
 inline constexpr int kVariants = 3;
 
+// Of the first variant; the others' follow.
+inline constexpr std::uint64_t kSeed = 0x7475747469;
+
 // The pattern repeats after this many elements: a prime, so that data which went to the wrong chunk, block or rank
 // still differs. A few KiB stay in the first-level cache, which makes filling and checking as fast as the memory.
 inline constexpr std::size_t kPeriod = 1021;

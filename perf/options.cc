@@ -56,6 +56,7 @@ int parse_options(int argc, const char* const* argv, Options& options) {
                          {"-D,--device_implementation", 0, 0},
                          {"-V,--device_cta_count", 16, 16}};
 
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // as getopt
   app.add_option("-b,--minbytes", min_bytes, "smallest size (32M)");
   app.add_option("-e,--maxbytes", max_bytes, "largest size (32M)");
   app.add_option("-i,--stepbytes", step_bytes, "step between sizes (1M)");

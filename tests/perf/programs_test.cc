@@ -1,0 +1,108 @@
+// The nine programs as a user starts them: alone, with threads, under mpirun.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+namespace {
+
+struct Outcome {
+  int code;
+  std::string text;
+};
+
+Outcome shell(const std::string& command) {
+  std::string text;
+  std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  char buffer[4096];
+  while (const std::size_t bytes = std::fread(buffer, 1, sizeof(buffer), pipe)) text.append(buffer, bytes);
+  const int status = ::pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+}
+
+std::string program(const std::string& name) { return std::string(TUTTI_PERF_DIR) + "/" + name + "_perf"; }
+
+// Open MPI refuses root and more ranks than cores unless told otherwise; others ignore these.
+std::string mpirun(int processes) {
+  return "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 "
+         "mpirun -n " +
+         std::to_string(processes) + " ";
+}
+
+class Programs : public testing::TestWithParam<const char*> {};
+
+TEST_P(Programs, RunUnderMpirunAndCheckEveryTypeAndRoot) {
+  const Outcome outcome =
+      shell(mpirun(2) + program(GetParam()) + " -b 0 -e 100000 -i 33333 -n 2 --single 2 -d all -o all -r all -T 60");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("# Out of bounds values : 0 OK"), std::string::npos);
+}
+
+TEST_P(Programs, RunAsThreadsWithBuffersOfTheLibrary) {
+  const Outcome outcome =
+      shell(program(GetParam()) + " -t 3 -b 8 -e 1M -f 32 -n 2 --single 2 --buffers library -r all -u 1 -T 60");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("# Out of bounds values : 0 OK"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Perf, Programs,
+                         testing::Values("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
+                                         "alltoall", "gather", "scatter", "sendrecv"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(PerfFiles, AreWrittenByProcessesTimesThreads) {
+  const std::string json_file = testing::TempDir() + "tutti_perf_programs.json";
+  const std::string svg_file = testing::TempDir() + "tutti_perf_programs.svg";
+  std::remove(json_file.c_str());
+  const Outcome outcome = shell(mpirun(2) + program("all_reduce") + " -t 2 -b 8 -e 64 -f 2 -n 2 -T 60 -J " + json_file +
+                                " --plot " + svg_file);
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  const auto json = nlohmann::json::parse(std::ifstream(json_file));
+  std::set<int> pids;
+  int ranks = 0;
+  for (const auto& device : json["config"]["devices"]) {
+    EXPECT_EQ(device["rank"], ranks++);
+    pids.insert(device["pid"].get<int>());
+  }
+  EXPECT_EQ(ranks, 4);
+  EXPECT_EQ(pids.size(), 2u);
+  EXPECT_EQ(json["results"].size(), 4u);
+  for (const auto& row : json["results"]) {
+    EXPECT_GT(row["in_place"]["time_p50"].get<double>(), 0);
+    EXPECT_LE(row["in_place"]["time_p05"].get<double>(), row["in_place"]["time_p99"].get<double>());
+    EXPECT_NE(row["in_place"]["algorithm"], "");
+    EXPECT_NE(row["in_place"]["transport"], "");
+  }
+  std::string svg;
+  std::getline(std::ifstream(svg_file), svg);
+  EXPECT_EQ(svg.find("<svg "), 0u);
+  std::remove(json_file.c_str());
+  std::remove(svg_file.c_str());
+}
+
+TEST(PerfPrograms, OneRankAloneWorks) {
+  EXPECT_EQ(shell(program("all_reduce") + " -b 8 -e 8 -n 1").code, 0);
+  const Outcome lonely = shell(program("sendrecv") + " -b 8 -e 8 -n 1");
+  EXPECT_EQ(lonely.code, 1);
+  EXPECT_NE(lonely.text.find("needs at least 2 ranks"), std::string::npos);
+}
+
+TEST(PerfPrograms, AMinimumBandwidthThatIsMissedFails) {
+  const Outcome slow = shell("NCCL_TESTS_MIN_BW=1e9 " + program("all_reduce") + " -t 2 -b 8 -e 8 -n 1");
+  EXPECT_EQ(slow.code, 5);
+  EXPECT_NE(slow.text.find("FAILED"), std::string::npos);
+}
+
+TEST(PerfPrograms, ARootThatDoesNotExistIsRefused) {
+  const Outcome refused = shell(program("broadcast") + " -t 2 -b 8 -e 8 -r 2");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.text.find("the ranks are 0 to 1"), std::string::npos);
+}
+
+}  // namespace
