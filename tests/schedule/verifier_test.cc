@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/registry.h"
 #include "schedule/expression.h"
 #include "tiny_schedules.h"
 #include "verdicts.h"
@@ -29,6 +30,19 @@ TEST(Verifier, IsExactUpTo64RanksAndUsesFingerprintsBeyond) {
     lists[5][1].from = 6;
     EXPECT_TRUE(is_wrong(verify_tiny(Collective::kAllReduce, lists),
                          {"rank 5", ranks <= 64 ? "from ranks 5, 6" : "2 of ", "expected chunk 0 from all ranks"}));
+  }
+}
+
+TEST(Verifier, ServesLargeCommunicatorsToo) {
+  for (const Algorithm& algorithm : algorithms()) {
+    // Lists as long as the ranks are many cost the square of that.
+    constexpr int kShortList = 64;
+    const Placement large = even_placement(1000, 8);
+    const bool is_short = algorithm.steps(large.layout(0), 0) <= kShortList && algorithm.name != "one_shot";
+    const Placement placement = is_short ? even_placement(1000, 8) : even_placement(130, 3);
+    if (!algorithm.applies(placement.layout(0))) continue;
+    EXPECT_TRUE(is_right(verify(algorithm, placement, is_rooted(algorithm.collective) ? 77 : 0)))
+        << algorithm.name << " " << name(algorithm.collective) << ", " << placement.ranks() << " ranks";
   }
 }
 
