@@ -22,12 +22,6 @@ constexpr int kManyRanks = 64;  // beyond, connections get fewer lines and one c
 constexpr std::size_t kSmallestRing = std::size_t{1} << 20;
 constexpr std::size_t kLargestRing = std::size_t{8} << 20;
 
-// What a rank tells all others about itself before anything is decided.
-struct Facts {
-  std::uint64_t ring_bytes;  // the slot ring that suits its caches
-};
-static_assert(sizeof(Facts) == 8);
-
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // The machine is looked at once in a process, by its first communicator.
@@ -50,18 +44,31 @@ std::string host_text(const Config& config, int rank) {
   return "boot " + boot;
 }
 
-std::size_t agree_on_ring_bytes(ControlPlane& control, const Config& config, Deadline deadline) {
-  const Facts mine{wished_ring_bytes(config)};
-  std::uint64_t smallest = mine.ring_bytes;
-  for (const auto& answer : control.all_gather(std::as_bytes(std::span(&mine, 1)), deadline)) {
-    Facts theirs{};
-    if (answer.size() != sizeof(theirs)) {
+// What the ranks tell each other before anything is decided.
+struct Facts {
+  std::uint64_t ring_bytes = 0;    // the smallest of the slot rings that suit their caches
+  std::vector<std::string> hosts;  // by rank
+};
+
+Facts exchange_facts(ControlPlane& control, const Config& config, int rank, Deadline deadline) {
+  const std::string host = host_text(config, rank);
+  Facts facts;
+  facts.ring_bytes = wished_ring_bytes(config);
+  std::vector<std::byte> mine(sizeof(facts.ring_bytes) + host.size());
+  std::memcpy(mine.data(), &facts.ring_bytes, sizeof(facts.ring_bytes));
+  std::memcpy(mine.data() + sizeof(facts.ring_bytes), host.data(), host.size());
+  for (const auto& answer : control.all_gather(mine, deadline)) {
+    std::uint64_t ring_bytes = 0;
+    if (answer.size() < sizeof(ring_bytes)) {
       throw Error(ErrorCode::kRemote, "a rank described itself in another way: the ranks run different versions");
     }
-    std::memcpy(&theirs, answer.data(), sizeof(theirs));
-    smallest = std::min(smallest, theirs.ring_bytes);
+    std::memcpy(&ring_bytes, answer.data(), sizeof(ring_bytes));
+    facts.ring_bytes = std::min(facts.ring_bytes, ring_bytes);
+    facts.hosts.emplace_back(reinterpret_cast<const char*>(answer.data()) + sizeof(ring_bytes),
+                             answer.size() - sizeof(ring_bytes));
   }
-  return static_cast<std::size_t>(smallest) / SegmentLayout::kPage * SegmentLayout::kPage;
+  facts.ring_bytes = facts.ring_bytes / SegmentLayout::kPage * SegmentLayout::kPage;
+  return facts;
 }
 
 SegmentLayout segment_layout(const Config& config, int ranks, std::size_t ring_bytes) {
@@ -194,14 +201,14 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   const Machine& machine = machine_of_process();
   parts.discovery_seconds = seconds_since(discovery);
 
-  const std::size_t ring_bytes = agree_on_ring_bytes(control, config, deadline);
+  Facts facts = exchange_facts(control, config, membership.rank, deadline);
   HostGroupRequest request;
   request.rank = membership.rank;
   request.ranks = membership.ranks;
-  request.host = host_text(config, membership.rank);
+  request.hosts = std::move(facts.hosts);
   request.key = control.derive_key("shared memory");
   request.directory = config.text(Setting::kShmDir);
-  request.layout = segment_layout(config, membership.ranks, ring_bytes);
+  request.layout = segment_layout(config, membership.ranks, facts.ring_bytes);
   request.exchange = [&](std::span<const std::byte> mine) { return control.all_gather(mine, deadline); };
   parts.group = std::make_unique<HostGroup>(join_host_group(request));
   reserve_area(*parts.group);
@@ -215,7 +222,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
 
   SelectorOptions selection;
   selection.channels = static_cast<int>(parts.group->layout.channels);
-  selection.ring_bytes = ring_bytes;
+  selection.ring_bytes = facts.ring_bytes;
   selection.all_channels = config.integer(Setting::kChannels) > 0;
   selection.reproducible = options.reproducible;
   selection.algorithm = config.text(Setting::kAlgorithm);
@@ -223,7 +230,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   parts.selector = std::make_unique<Selector>(parts.layout, selection);
 
   connect_everyone(parts);
-  control.all_gather({}, deadline);  // nobody begins before all are ready to receive
+  if (parts.layout.hosts > 1) control.all_gather({}, deadline);  // connections can be made only when all listen
   parts.setup_seconds = seconds_since(start);
   log_info("communicator \"{}\": rank {} of {} ready in {:.1f} ms ({} hosts)", options.name, membership.rank,
            membership.ranks, parts.setup_seconds * 1e3, parts.layout.hosts);
