@@ -34,7 +34,7 @@ Chunking reduce_chunking(const Layout&) {
 Cost tree_cost(const Layout& layout, double bytes) {
   const Traffic traffic(layout);
   const double levels = ceil_log2(layout.ranks);
-  const double remote_levels = ceil_log2(layout.hosts);
+  const double remote_levels = traffic.remote_levels(levels);
   Cost cost;
   cost.remote = {remote_levels, remote_levels, remote_levels * bytes};
   cost.local = {levels - remote_levels, levels - remote_levels, (levels - remote_levels) * bytes};

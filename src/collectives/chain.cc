@@ -23,7 +23,7 @@ Cost broadcast_cost(const Layout& layout, double bytes) {
   traffic.along_ring(cost, traffic.ranks - 1, bytes);
   flow(cost);
   cost.steps = 2;
-  cost.copied_bytes = 2 * bytes;
+  cost.copied_bytes = bytes;
   return cost;
 }
 
@@ -32,7 +32,8 @@ Cost reduce_cost(const Layout& layout, double bytes) {
   Cost cost;
   traffic.along_ring(cost, traffic.ranks - 1, bytes);
   flow(cost);
-  cost.steps = 2;
+  cost.steps = 1;
+  cost.copied_bytes = bytes;
   cost.reduced_bytes = 2 * bytes;
   return cost;
 }

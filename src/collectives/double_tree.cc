@@ -19,7 +19,7 @@ Chunking chunking(const Layout& layout) {
 Cost all_reduce_cost(const Layout& layout, double bytes) {
   const Traffic traffic(layout);
   const double levels = ceil_log2(layout.ranks);
-  const double remote_levels = ceil_log2(layout.hosts);
+  const double remote_levels = traffic.remote_levels(levels);
   Cost cost;
   const double chunks = DoubleTreeAllReduce::kChunks;
   if (layout.hosts > 1) cost.remote = {2 * remote_levels, 3 * chunks, 2 * bytes, 2 * remote_levels};

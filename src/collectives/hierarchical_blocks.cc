@@ -47,7 +47,7 @@ Cost all_gather_cost(const Layout& layout, double bytes) {
     cost.copied_bytes = bytes / traffic.smallest;
   }
   cost.steps = traffic.ranks + traffic.hosts;
-  cost.copied_bytes += 2 * block;
+  cost.copied_bytes += block;
   return cost;
 }
 

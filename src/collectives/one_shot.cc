@@ -23,7 +23,7 @@ Cost all_gather_cost(const Layout& layout, double bytes) {
   Cost cost;
   traffic.all_pairs(cost, block);
   cost.steps = traffic.ranks + 1;
-  cost.copied_bytes = 2 * block;
+  cost.copied_bytes = block;
   return cost;
 }
 
@@ -35,7 +35,7 @@ Cost broadcast_cost(const Layout& layout, double bytes) {
   if (traffic.local_peers > 0) cost.local.bytes = bytes;
   cost.flows = true;
   cost.steps = 2;
-  cost.copied_bytes = 2 * bytes;
+  cost.copied_bytes = bytes;
   return cost;
 }
 
@@ -57,7 +57,7 @@ Cost gather_cost(const Layout& layout, double bytes) {
   traffic.one_to_all(cost, block);
   cost.flows = true;
   cost.steps = traffic.ranks;
-  cost.copied_bytes = 2 * block;
+  cost.copied_bytes = block;
   return cost;
 }
 
@@ -70,7 +70,7 @@ Cost scatter_cost(const Layout& layout, double bytes) {
   if (traffic.local_peers > 0) cost.local.bytes = block;
   cost.flows = true;
   cost.steps = traffic.ranks;
-  cost.copied_bytes = bytes;
+  cost.copied_bytes = bytes - block;
   return cost;
 }
 

@@ -11,35 +11,35 @@ std::span<const Algorithm> algorithms() {
   static const std::array kRows = {
       one_shot_all_reduce(),
       two_shot_all_reduce(),
+      hierarchical_all_reduce(),
       ring_all_reduce(),
       recursive_doubling_all_reduce(),
       halving_doubling_all_reduce(),
       double_tree_all_reduce(),
-      hierarchical_all_reduce(),
 
       one_shot_all_gather(),
+      hierarchical_all_gather(),
       ring_all_gather(),
       recursive_doubling_all_gather(),
       bruck_all_gather(),
       pat_all_gather(),
-      hierarchical_all_gather(),
 
       two_shot_reduce_scatter(),
+      hierarchical_reduce_scatter(),
       ring_reduce_scatter(),
       recursive_halving_reduce_scatter(),
       pat_reduce_scatter(),
-      hierarchical_reduce_scatter(),
 
       one_shot_broadcast(),
       two_shot_broadcast(),
+      hierarchical_broadcast(),
       binomial_broadcast(),
       chain_broadcast(),
-      hierarchical_broadcast(),
 
       one_shot_reduce(),
+      hierarchical_reduce(),
       binomial_reduce(),
       chain_reduce(),
-      hierarchical_reduce(),
 
       one_shot_gather(),
       binomial_gather(),
@@ -52,8 +52,8 @@ std::span<const Algorithm> algorithms() {
       bruck_all_to_all(),
 
       one_shot_barrier(),
-      dissemination_barrier(),
       hierarchical_barrier(),
+      dissemination_barrier(),
   };
   // clang-format on
   return kRows;

@@ -47,6 +47,7 @@ Cost reduce_scatter_cost(const Layout& layout, double bytes) {
   Cost cost;
   traffic.along_ring(cost, hops, hops * bytes / traffic.ranks);
   cost.steps = hops + 1;
+  cost.copied_bytes = bytes / traffic.ranks;
   cost.reduced_bytes = 2 * bytes;
   return cost;
 }

@@ -10,6 +10,9 @@
 namespace tutti {
 namespace {
 
+// Predictions this close are the same: the row that comes first in the registry, the simpler one, is taken.
+constexpr double kTie = 1.05;
+
 // See the promise of Algorithm::cost.
 Cost scaled(Cost cost, double bytes) {
   cost.local.bytes *= bytes;
@@ -70,12 +73,13 @@ void Selector::fill(Collective collective) {
   }
   for (std::size_t index = 0; index < kClasses; ++index) {
     const double bytes = static_cast<double>(class_bytes(index));
-    double best = 0;
+    double shortest = judge(rows.front(), bytes).prediction.total();
+    for (const Row& row : rows) shortest = std::min(shortest, judge(row, bytes).prediction.total());
     for (const Row& row : rows) {
       const Judgement judgement = judge(row, bytes);
-      if (&row != &rows.front() && judgement.prediction.total() >= best) continue;
-      best = judgement.prediction.total();
+      if (judgement.prediction.total() > shortest * kTie) continue;
       table_[static_cast<std::size_t>(collective)][index] = judgement.choice;
+      break;
     }
   }
 }
@@ -116,14 +120,13 @@ std::vector<Selector::Candidate> Selector::explain(Collective collective, std::s
     if (!candidate.possible) continue;
     const double ratio = candidate.prediction.total() / best;
     if (candidate.chosen) {
-      candidate.reason = overridden ? "asked for by TUTTI_ALGO" : "shortest predicted time";
+      candidate.reason = overridden ? "asked for by TUTTI_ALGO" : "shortest predicted time, or the simplest of a tie";
     } else if (overridden) {
       candidate.reason = "not asked for by TUTTI_ALGO";
-    } else if (ratio >= 1) {
-      candidate.reason = fmt::format("{:.2f} times as long", ratio);
+    } else if (ratio < kTie) {
+      candidate.reason = "a tie, and less simple";
     } else {
-      candidate.reason = fmt::format("a tie: not shorter at {} bytes, which stand for this size class",
-                                     class_bytes(size_class(bytes)));
+      candidate.reason = fmt::format("{:.2f} times as long", ratio);
     }
   }
   return result;

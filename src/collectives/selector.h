@@ -59,7 +59,7 @@ class Selector {
     Prediction prediction;
   };
   // All algorithms of a collective: the chosen one first, then by predicted time, then those that are impossible.
-  // Allocates. The size class decides, so the first one's time may be a little longer than the second's.
+  // Times are those of this size, while the choice is made for the smallest size of its class. Allocates.
   std::vector<Candidate> explain(Collective collective, std::size_t bytes) const;
 
   // Two classes an octave: [2^k, 1.5·2^k) and [1.5·2^k, 2^(k+1)); 0 and 1 have classes of their own.

@@ -1,6 +1,7 @@
 #include "collectives/traffic.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tutti {
 
@@ -11,6 +12,9 @@ Traffic::Traffic(const Layout& layout) : ranks(layout.ranks), hosts(layout.hosts
     largest = std::max(largest, size);
     smallest = std::min(smallest, size);
     remote_pairs = std::max(remote_pairs, size * (ranks - size));
+  }
+  for (int rank = 1; rank < layout.ranks; ++rank) {
+    if (host_of(layout, rank) < host_of(layout, rank - 1)) consecutive = false;
   }
   local_peers = largest - 1;
   remote_peers = ranks - smallest;
@@ -60,12 +64,16 @@ void Traffic::shifted(Cost& cost, double distance, double bytes) const {
   if (hosts > 1) {
     cost.remote.hops += 1;
     cost.remote.messages += 2;
-    cost.remote.bytes += std::min(distance, largest) * bytes;
+    cost.remote.bytes += (consecutive ? std::min(distance, largest) : largest) * bytes;
     return;
   }
   cost.local.hops += 1;
   cost.local.messages += 2;
   cost.local.bytes += bytes;
+}
+
+double Traffic::remote_levels(double levels) const {
+  return hosts == 1 ? 0 : consecutive ? std::ceil(std::log2(hosts)) : levels;
 }
 
 }  // namespace tutti

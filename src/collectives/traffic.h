@@ -19,6 +19,7 @@ struct Traffic {
   double local_peers = 0;   // of a rank on the largest host
   double remote_peers = 0;  // of a rank on the smallest host
   double remote_pairs = 0;  // (rank on it, rank elsewhere) of the host that has most of them
+  bool consecutive = true;  // the ranks of each host are consecutive numbers
 
   // Every rank takes `bytes` from each other rank.
   void all_pairs(Cost& cost, double bytes) const;
@@ -26,8 +27,10 @@ struct Traffic {
   void one_to_all(Cost& cost, double bytes) const;
   // `hops` messages one after the other along the ring order, each rank taking `bytes` in all.
   void along_ring(Cost& cost, double hops, double bytes) const;
-  // One hop between ranks `distance` apart, in an order host by host, each rank taking `bytes`.
+  // One hop between ranks whose numbers are `distance` apart, each taking `bytes`.
   void shifted(Cost& cost, double distance, double bytes) const;
+  // Of so many levels of a tree over rank numbers, how many cross between hosts.
+  double remote_levels(double levels) const;
 };
 
 }  // namespace tutti

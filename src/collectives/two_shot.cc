@@ -44,7 +44,7 @@ Cost reduce_scatter_cost(const Layout& layout, double bytes) {
   Cost cost;
   traffic.all_pairs(cost, bytes / traffic.ranks);
   cost.steps = traffic.ranks;
-  cost.copied_bytes = bytes;
+  cost.copied_bytes = bytes * (traffic.ranks - 1) / traffic.ranks;
   cost.reduced_bytes = bytes;
   return cost;
 }

@@ -60,7 +60,7 @@ struct Cost {
   Link local;                // between ranks of one host; an end is a rank
   Link remote;               // between hosts; an end is a host, whose ranks share the wire
   double steps = 0;          // steps executed by the busiest rank, per round
-  double copied_bytes = 0;   // bytes copied from user buffers or scratch on the busiest rank, into slots or elsewhere
+  double copied_bytes = 0;   // bytes copied on the busiest rank before others can go on: into slots, in scratch
   double reduced_bytes = 0;  // operand bytes read by reductions on the busiest rank
   bool flows = false;        // rounds follow each other without waiting for answers: hops are paid once, not per round
 };

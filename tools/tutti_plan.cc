@@ -1,0 +1,223 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "base/config.h"
+#include "collectives/registry.h"
+#include "collectives/selector.h"
+#include "command.h"
+#include "schedule/placement.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kUsualRing = 2 << 20;  // twice an L2 cache of 1 MiB
+
+struct Request {
+  int ranks = 2;
+  int hosts = 1;
+  std::optional<Collective> collective;  // none: all
+  std::optional<std::size_t> bytes;      // none: all sizes
+  bool json = false;
+  SelectorOptions options;
+};
+
+// "64K", "8M", "1G" or a plain number.
+std::size_t parse_bytes(const Arguments& arguments, std::string_view word) {
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(word.data() + word.size() - end));
+  const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
+  if (error != std::errc{} || shift < 0 || value >> (63 - shift) != 0) {
+    arguments.reject(fmt::format("--bytes must be a number, with K, M or G behind it or nothing, not \"{}\"", word));
+  }
+  return value << shift;
+}
+
+Collective parse_collective(const Arguments& arguments, std::string_view word) {
+  std::string known;
+  for (int c = 0; c < kCollectives; ++c) {
+    const Collective collective = static_cast<Collective>(c);
+    if (name(collective) == word) return collective;
+    known += fmt::format("{}{}", c > 0 ? ", " : "", name(collective));
+  }
+  arguments.reject(fmt::format("--collective must be one of {}, not \"{}\"", known, word));
+}
+
+Request parse(std::span<const std::string_view> words) {
+  Arguments arguments(words, kPlanCommand.name, kPlanCommand.usage);
+  const Config config = Config::from_environment();
+  Request request;
+  request.ranks = static_cast<int>(arguments.number("--ranks", 1, kMaxRanks).value_or(2));
+  request.hosts = static_cast<int>(arguments.number("--hosts", 1, request.ranks).value_or(1));
+  if (const auto word = arguments.option("--collective")) request.collective = parse_collective(arguments, *word);
+  if (const auto word = arguments.option("--bytes")) request.bytes = parse_bytes(arguments, *word);
+  request.json = arguments.flag("--json");
+  request.options.reproducible = arguments.flag("--reproducible");
+  arguments.done();
+
+  request.options.algorithm = config.text(Setting::kAlgorithm);
+  request.options.chunk_bytes = static_cast<std::size_t>(config.integer(Setting::kChunkBytes));
+  const auto ring = config.integer(Setting::kRingBytes);
+  request.options.ring_bytes = ring > 0 ? static_cast<std::size_t>(ring) : kUsualRing;
+  const auto channels = config.integer(Setting::kChannels);
+  request.options.channels = channels > 0 ? static_cast<int>(channels) : 2;
+  request.options.all_channels = channels > 0;
+  return request;
+}
+
+std::string human_bytes(std::size_t bytes) {
+  constexpr const char* kUnits[] = {"", "K", "M", "G", "T"};
+  int unit = 0;
+  while (bytes >= 1024 && bytes % 512 == 0 && unit < 4) {
+    if (bytes % 1024 != 0) return fmt::format("{:.1f}{}", static_cast<double>(bytes) / 1024, kUnits[unit + 1]);
+    bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("{}{}", bytes, kUnits[unit]);
+}
+
+std::vector<Collective> collectives_of(const Request& request) {
+  if (request.collective) return {*request.collective};
+  std::vector<Collective> all;
+  for (int c = 0; c < kCollectives; ++c) all.push_back(static_cast<Collective>(c));
+  return all;
+}
+
+// Everything about one size.
+
+void print_candidates(const Selector& selector, Collective collective, std::size_t bytes) {
+  std::printf("%s, %s bytes (predicted times in microseconds)\n", name(collective), human_bytes(bytes).c_str());
+  std::printf("  %-18s %10s %10s %10s %10s %10s %10s %10s %7s %4s %7s  %s\n", "algorithm", "time", "latency",
+              "handling", "local", "remote", "copies", "reduction", "rounds", "chan", "chunk", "why");
+  for (const Selector::Candidate& candidate : selector.explain(collective, bytes)) {
+    const char mark = candidate.chosen ? '*' : ' ';
+    const std::string algorithm(candidate.algorithm->name);
+    if (!candidate.possible) {
+      std::printf("%c %-18s %10s %s\n", mark, algorithm.c_str(), "-", candidate.reason.c_str());
+      continue;
+    }
+    const Prediction& p = candidate.prediction;
+    std::printf("%c %-18s %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %7.0f %4d %7s  %s\n", mark,
+                algorithm.c_str(), p.total() / 1e3, p.latency / 1e3, p.handling / 1e3, p.local_bytes / 1e3,
+                p.remote_bytes / 1e3, p.copies / 1e3, p.reductions / 1e3, candidate.rounds, candidate.choice.channels,
+                human_bytes(candidate.choice.chunk_bytes).c_str(), candidate.reason.c_str());
+  }
+}
+
+nlohmann::json candidates_json(const Selector& selector, Collective collective, std::size_t bytes) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Selector::Candidate& candidate : selector.explain(collective, bytes)) {
+    nlohmann::json row = {{"algorithm", candidate.algorithm->name},
+                          {"possible", candidate.possible},
+                          {"chosen", candidate.chosen},
+                          {"reason", candidate.reason}};
+    if (candidate.possible) {
+      const Prediction& p = candidate.prediction;
+      row["channels"] = candidate.choice.channels;
+      row["chunk_bytes"] = candidate.choice.chunk_bytes;
+      row["rounds"] = candidate.rounds;
+      row["time_ns"] = p.total();
+      row["terms_ns"] = {{"latency", p.latency},           {"handling", p.handling}, {"local_bytes", p.local_bytes},
+                         {"remote_bytes", p.remote_bytes}, {"copies", p.copies},     {"reductions", p.reductions}};
+    }
+    rows.push_back(row);
+  }
+  return {{"collective", name(collective)}, {"bytes", bytes}, {"candidates", rows}};
+}
+
+// Which algorithm runs from which size on.
+
+struct Stretch {
+  std::size_t from = 0;
+  Choice choice;
+};
+
+std::vector<Stretch> stretches(const Selector& selector, Collective collective) {
+  std::vector<Stretch> result;
+  for (std::size_t index = 0; index < Selector::kClasses; ++index) {
+    const std::size_t bytes = Selector::class_bytes(index);
+    const Choice& choice = selector.choose(collective, bytes);
+    if (!result.empty() && result.back().choice.algorithm == choice.algorithm &&
+        result.back().choice.channels == choice.channels) {
+      continue;
+    }
+    result.push_back({bytes, choice});
+    if (collective == Collective::kBarrier) break;
+  }
+  return result;
+}
+
+void print_stretches(const Selector& selector, Collective collective) {
+  std::printf("%-15s", name(collective));
+  const char* separator = " ";
+  for (const Stretch& stretch : stretches(selector, collective)) {
+    const std::string_view algorithm = algorithms()[stretch.choice.algorithm].name;
+    std::string text(algorithm);
+    if (stretch.choice.channels > 1) text += fmt::format(" x{}", stretch.choice.channels);
+    if (stretch.from == 0) {
+      std::printf("%s%s", separator, text.c_str());
+    } else {
+      std::printf("%sfrom %s: %s", separator, human_bytes(stretch.from).c_str(), text.c_str());
+    }
+    separator = ", ";
+  }
+  std::printf("\n");
+}
+
+nlohmann::json stretches_json(const Selector& selector, Collective collective) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Stretch& stretch : stretches(selector, collective)) {
+    rows.push_back({{"from_bytes", stretch.from},
+                    {"algorithm", algorithms()[stretch.choice.algorithm].name},
+                    {"channels", stretch.choice.channels},
+                    {"chunk_bytes", stretch.choice.chunk_bytes}});
+  }
+  return {{"collective", name(collective)}, {"choices", rows}};
+}
+
+int run(std::span<const std::string_view> words) {
+  const Request request = parse(words);
+  const Placement placement = even_placement(request.ranks, request.hosts);
+  const Selector selector(placement.layout(0), request.options);
+
+  if (request.json) {
+    nlohmann::json document = {{"ranks", request.ranks},
+                               {"hosts", request.hosts},
+                               {"ring_bytes", request.options.ring_bytes},
+                               {"reproducible", request.options.reproducible},
+                               {"collectives", nlohmann::json::array()}};
+    for (const Collective collective : collectives_of(request)) {
+      document["collectives"].push_back(request.bytes ? candidates_json(selector, collective, *request.bytes)
+                                                      : stretches_json(selector, collective));
+    }
+    std::printf("%s\n", document.dump(2).c_str());
+    return 0;
+  }
+  std::printf("%d ranks on %d host%s, slot ring %s a rank and channel%s\n", request.ranks, request.hosts,
+              request.hosts == 1 ? "" : "s", human_bytes(request.options.ring_bytes).c_str(),
+              request.options.reproducible ? ", reproducible" : "");
+  for (const Collective collective : collectives_of(request)) {
+    if (request.bytes) {
+      print_candidates(selector, collective, *request.bytes);
+    } else {
+      print_stretches(selector, collective);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+constexpr Command kPlanCommand = {
+    "plan", "[--ranks N] [--hosts H] [--collective NAME] [--bytes B] [--reproducible] [--json]",
+    "Shows which algorithm runs at which size; with --bytes, every candidate, its predicted time and the reason.", run};
+
+}  // namespace tutti
