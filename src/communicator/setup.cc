@@ -17,7 +17,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kNoArea = ~std::uint32_t{0};
 constexpr int kManyRanks = 64;  // beyond, connections get fewer lines and one channel
 constexpr std::size_t kSmallestRing = std::size_t{1} << 20;
 constexpr std::size_t kLargestRing = std::size_t{8} << 20;
@@ -87,7 +86,7 @@ SegmentLayout segment_layout(const Config& config, int ranks, std::size_t ring_b
 // Everything that is written often is made present now; the large rings when long messages flow.
 void reserve_area(const HostGroup& group) {
   const SegmentLayout& layout = group.layout;
-  group.segment.reserve(layout.area(group.own_area), layout.large_ring(0),
+  group.segment.reserve(layout.area(group.own_area), layout.point_to_point(0),
                         "the flags and short messages of a communicator");
 }
 
@@ -107,15 +106,6 @@ std::vector<std::unique_ptr<Channel>> make_channels(const Layout& layout, HostGr
   return channels;
 }
 
-std::unique_ptr<PointToPoint> make_point_to_point(const Layout& layout, Health& health, const HostGroup& group) {
-  const std::size_t area = group.layout.area(group.own_area);
-  const auto reserve = [segment = &group.segment, area](std::size_t offset, std::size_t bytes) {
-    segment->reserve(area + offset, bytes, "messages between two ranks");
-  };
-  return std::make_unique<PointToPoint>(layout.ranks, health, group.segment.data() + area, group.layout.piece_bytes,
-                                        reserve);
-}
-
 // What the other ranks of the host let this one read in place.
 std::vector<std::unique_ptr<PeerSegments>> make_peer_segments(int ranks, const HostGroup& group) {
   std::vector<std::unique_ptr<PeerSegments>> segments(static_cast<std::size_t>(ranks));
@@ -126,57 +116,79 @@ std::vector<std::unique_ptr<PeerSegments>> make_peer_segments(int ranks, const H
   return segments;
 }
 
-// Connections to the ranks of this host lie in its segment; the others go over TCP, opened at first use.
-void connect_everyone(Session::Parts& parts) {
-  const HostGroup& group = *parts.group;
-  const SegmentLayout& memory = group.layout;
-  std::vector<std::uint32_t> area_of(static_cast<std::size_t>(parts.layout.ranks), kNoArea);
-  for (std::size_t i = 0; i < group.members.size(); ++i) {
-    area_of[static_cast<std::size_t>(group.members[i])] = group.areas[i];
-  }
-  TcpTransport* tcp = nullptr;
-  if (group.members.size() < area_of.size()) {
-    TcpLimits limits;
-    limits.channels = static_cast<int>(memory.connections());
-    limits.window = memory.window;
-    limits.max_message_bytes = static_cast<std::uint32_t>(memory.large_ring_bytes);
-    ControlPlane* control = parts.control.get();
-    auto transport = std::make_unique<TcpTransport>(
-        parts.layout.rank, parts.layout.ranks, *parts.health, [control](int peer) { control->connect_data(peer); },
-        limits);
-    tcp = transport.get();
-    parts.transports.push_back(std::move(transport));
-  }
-  const auto connect = [&](Endpoint& endpoint, std::uint32_t connection) {
-    if (const std::uint32_t area = area_of[endpoint.peer]; area != kNoArea) {
-      connect_shared_memory(endpoint, memory, group.segment.data(), connection, group.own_area, area);
-    } else {
-      tcp->add_endpoint(endpoint);
+// Points endpoints at what they share with their peers: with ranks of this host the segment, with others TCP, opened
+// at first use.
+class Connector {
+ public:
+  Connector(const HostGroup& group, int ranks, TcpTransport* tcp)
+      : group_(group), tcp_(tcp), area_of_(static_cast<std::size_t>(ranks), kNoArea) {
+    for (std::size_t i = 0; i < group.members.size(); ++i) {
+      area_of_[static_cast<std::size_t>(group.members[i])] = group.areas[i];
     }
-  };
+  }
+
+  // connection: channels come first, then those of point-to-point.
+  void connect(Endpoint& endpoint, std::uint32_t connection) const {
+    endpoint.channel = static_cast<std::uint8_t>(connection);
+    if (const std::uint32_t area = area_of_[endpoint.peer]; area != kNoArea) {
+      const SegmentLayout& layout = group_.layout;
+      if (connection == layout.channels) {
+        group_.segment.reserve(layout.area(group_.own_area) + layout.point_to_point(area),
+                               layout.point_to_point_bytes(), "the flags of messages between two ranks");
+      }
+      connect_shared_memory(endpoint, layout, group_.segment.data(), connection, group_.own_area, area);
+    } else {
+      tcp_->add_endpoint(endpoint);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kNoArea = ~std::uint32_t{0};
+
+  const HostGroup& group_;
+  TcpTransport* tcp_;
+  std::vector<std::uint32_t> area_of_;  // by rank
+};
+
+TcpTransport* make_tcp(Session::Parts& parts) {
+  const SegmentLayout& memory = parts.group->layout;
+  if (parts.group->members.size() == static_cast<std::size_t>(parts.layout.ranks)) return nullptr;
+  TcpLimits limits;
+  limits.channels = static_cast<int>(memory.connections());
+  limits.window = memory.window;
+  limits.max_message_bytes = static_cast<std::uint32_t>(memory.large_ring_bytes);
+  auto tcp = std::make_unique<TcpTransport>(
+      parts.layout.rank, parts.layout.ranks, *parts.health,
+      [control = parts.control.get()](int peer) { control->connect_data(peer); }, limits);
+  parts.control->set_data_handler([tcp = tcp.get()](int peer, UniqueFd socket, bool initiated_here) {
+    tcp->attach(peer, std::move(socket), initiated_here);
+  });
+  parts.transports.push_back(std::move(tcp));
+  return static_cast<TcpTransport*>(parts.transports.back().get());
+}
+
+void connect_everyone(Session::Parts& parts) {
+  const SegmentLayout& memory = parts.group->layout;
+  const Connector connector(*parts.group, parts.layout.ranks, make_tcp(parts));
   for (std::uint32_t c = 0; c < memory.channels; ++c) {
     for (Endpoint& endpoint : parts.channels[c]->endpoints()) {
       if (endpoint.peer == parts.layout.rank) continue;
-      connect(endpoint, c);
+      connector.connect(endpoint, c);
       endpoint.segments = parts.peer_segments[endpoint.peer].get();
     }
   }
-  PointToPoint& point_to_point = *parts.point_to_point;
-  for (int peer = 0; peer < parts.layout.ranks; ++peer) {
-    for (int c = 0; c < PointToPoint::kConnections; ++c) {
-      const std::uint32_t connection = memory.channels + static_cast<std::uint32_t>(c);
-      Endpoint& endpoint = point_to_point.endpoint(static_cast<PointToPoint::Connection>(c), peer);
-      endpoint.channel = static_cast<std::uint8_t>(connection);
-      connect(endpoint, connection);
-      endpoint.progress_in = nullptr;  // progress words count collectives
-    }
-    point_to_point.set_pieces(peer, memory.pieces(static_cast<std::uint32_t>(peer)));
-  }
-  if (tcp != nullptr) {
-    parts.control->set_data_handler([tcp](int peer, UniqueFd socket, bool initiated_here) {
-      tcp->attach(peer, std::move(socket), initiated_here);
-    });
-  }
+  const std::size_t area = memory.area(parts.group->own_area);
+  PointToPoint::Wiring wiring;
+  wiring.slots = parts.group->segment.data() + area;
+  wiring.piece_bytes = memory.piece_bytes;
+  wiring.pieces = [memory](int peer) { return memory.pieces(static_cast<std::uint32_t>(peer)); };
+  wiring.reserve = [segment = &parts.group->segment, area](std::size_t offset, std::size_t bytes) {
+    segment->reserve(area + offset, bytes, "messages between two ranks");
+  };
+  wiring.connect = [connector, channels = memory.channels](PointToPoint::Connection connection, Endpoint& endpoint) {
+    connector.connect(endpoint, channels + static_cast<std::uint32_t>(connection));
+  };
+  parts.point_to_point = std::make_unique<PointToPoint>(parts.layout.ranks, *parts.health, std::move(wiring));
 }
 
 }  // namespace
@@ -217,7 +229,6 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   parts.layout = parts.placement.layout(membership.rank);
   parts.channels = make_channels(parts.layout, *parts.group);
   parts.peer_segments = make_peer_segments(membership.ranks, *parts.group);
-  parts.point_to_point = make_point_to_point(parts.layout, *parts.health, *parts.group);
   parts.spin = parts.group->members.size() <= machine.usable.size();
 
   SelectorOptions selection;

@@ -26,35 +26,39 @@ T read_inline(const Line& line) {
 
 }  // namespace
 
-PointToPoint::PointToPoint(int ranks, Health& health, std::byte* slots, std::size_t piece_bytes, Reserve reserve)
-    : health_(health), slots_(slots), piece_bytes_(piece_bytes), reserve_(std::move(reserve)) {
-  for (int r = 0; r < ranks; ++r) {
-    auto peer = std::make_unique<Peer>();
-    for (Endpoint& endpoint : peer->endpoints) {
-      endpoint.peer = static_cast<std::uint16_t>(r);
-      endpoint.out_slots = slots;
-    }
-    peers_.push_back(std::move(peer));
-  }
-}
+PointToPoint::PointToPoint(int ranks, Health& health, Wiring wiring)
+    : health_(health), wiring_(std::move(wiring)), peers_(static_cast<std::size_t>(ranks)) {}
 
 PointToPoint::~PointToPoint() = default;
 
-Endpoint& PointToPoint::endpoint(Connection connection, int peer) {
-  return peers_[static_cast<std::size_t>(peer)]->endpoints[static_cast<std::size_t>(connection)];
+PointToPoint::Peer& PointToPoint::peer_state(int rank) {
+  std::atomic<Peer*>& known = peers_[static_cast<std::size_t>(rank)];
+  if (Peer* peer = known.load(std::memory_order_acquire)) return *peer;  // stored below
+  const std::lock_guard lock(connecting_);
+  if (Peer* peer = known.load(std::memory_order_acquire)) return *peer;
+  auto peer = std::make_unique<Peer>();
+  peer->pieces = wiring_.pieces(rank);
+  for (int c = 0; c < kConnections; ++c) {
+    Endpoint& endpoint = peer->endpoints[static_cast<std::size_t>(c)];
+    endpoint.peer = static_cast<std::uint16_t>(rank);
+    endpoint.out_slots = wiring_.slots;
+    wiring_.connect(static_cast<Connection>(c), endpoint);
+    endpoint.progress_in = nullptr;  // progress words count collectives
+  }
+  owned_.push_back(std::move(peer));
+  known.store(owned_.back().get(), std::memory_order_release);
+  return *owned_.back();
 }
 
-void PointToPoint::set_pieces(int peer, std::size_t offset) { peers_[static_cast<std::size_t>(peer)]->pieces = offset; }
-
 std::optional<PointToPoint::Mismatch> PointToPoint::mismatch(int peer) {
-  Peer& state = *peers_[static_cast<std::size_t>(peer)];
+  Peer& state = peer_state(peer);
   const std::lock_guard lock(state.lock);
   return state.mismatch;
 }
 
 Progress PointToPoint::progress_send(Transfer& transfer) {
   if (health_.failed()) return Progress::kFailed;
-  Peer& peer = *peers_[static_cast<std::size_t>(transfer.peer)];
+  Peer& peer = peer_state(transfer.peer);
   const std::lock_guard lock(peer.lock);
   if (transfer.stage == Transfer::Stage::kIssued && !announce(peer, transfer)) return Progress::kAgain;
   if (transfer.stage == Transfer::Stage::kAnnounced && !granted(peer, transfer)) return Progress::kAgain;
@@ -95,14 +99,14 @@ bool PointToPoint::granted(Peer& peer, const Transfer& transfer) {
 void PointToPoint::send_pieces(Peer& peer, Transfer& transfer) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kData)];
   while (transfer.moved < transfer.bytes() && can_publish(endpoint)) {
-    const std::size_t bytes = std::min(transfer.bytes() - transfer.moved, piece_bytes_);
+    const std::size_t bytes = std::min(transfer.bytes() - transfer.moved, wiring_.piece_bytes);
     const std::byte* from = transfer.input + transfer.moved;
     if (bytes <= Line::kPayload) {
       publish_inline(endpoint, from, bytes, transfer.number);
     } else {
-      if (!std::exchange(peer.reserved, true)) reserve_(peer.pieces, endpoint.window * piece_bytes_);
-      const std::size_t slot = peer.pieces + line_index(endpoint, endpoint.sent + 1) * piece_bytes_;
-      std::memcpy(slots_ + slot, from, bytes);
+      if (!std::exchange(peer.reserved, true)) wiring_.reserve(peer.pieces, endpoint.window * wiring_.piece_bytes);
+      const std::size_t slot = peer.pieces + line_index(endpoint, endpoint.sent + 1) * wiring_.piece_bytes;
+      std::memcpy(wiring_.slots + slot, from, bytes);
       publish_line(
           endpoint,
           {Way::kSlot, static_cast<std::uint32_t>(slot / Descriptor::kSlotUnit), static_cast<std::uint32_t>(bytes)},
@@ -120,7 +124,7 @@ Progress PointToPoint::progress_receive(Transfer& transfer) {
     const std::size_t first = any ? peek(first_source_) : static_cast<std::size_t>(transfer.peer);
     for (std::size_t i = 0; i < (any ? ranks : 1); ++i) {
       const std::size_t source = (first + i) % ranks;
-      Peer& peer = *peers_[source];
+      Peer& peer = peer_state(static_cast<int>(source));
       const std::lock_guard lock(peer.lock);
       collect_announcements(peer);
       if (!match(peer, static_cast<int>(source), transfer)) continue;
@@ -130,7 +134,7 @@ Progress PointToPoint::progress_receive(Transfer& transfer) {
     }
     if (transfer.stage == Transfer::Stage::kIssued) return Progress::kAgain;
   }
-  Peer& peer = *peers_[static_cast<std::size_t>(transfer.peer)];
+  Peer& peer = peer_state(transfer.peer);
   const std::lock_guard lock(peer.lock);
   receive_pieces(peer, transfer);
   if (transfer.moved < transfer.bytes()) return Progress::kAgain;

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -40,22 +42,27 @@ struct Transfer {
 // moves its bytes in pieces. Per pair of ranks one message moves at a time; announcements may be granted in any order,
 // so tags do not block each other.
 //
-// Any number of threads may carry on transfers at the same time. Never sleeps, never allocates.
+// Any number of threads may carry on transfers at the same time. Never sleeps; allocates only for a peer's first
+// message.
 class PointToPoint {
  public:
   enum class Connection { kAnnounce, kGrant, kData };
   static constexpr int kConnections = kPointToPointConnections;
   static constexpr std::size_t kMostUnmatched = 64;  // announcements of a peer that wait for their receive
 
-  // slots: this rank's memory for slots; see set_pieces().
-  // reserve: takes memory for a part of them, called once for each peer; may throw Error.
-  using Reserve = std::function<void(std::size_t offset, std::size_t bytes)>;
-  PointToPoint(int ranks, Health& health, std::byte* slots, std::size_t piece_bytes, Reserve reserve);
+  // What set-up provides; the functions are called once for each peer, when the first message to or from it is near.
+  struct Wiring {
+    std::byte* slots = nullptr;  // this rank's memory for slots
+    std::size_t piece_bytes = 0;
+    // Where in it the pieces for a peer lie: `window` of them.
+    std::function<std::size_t(int peer)> pieces;
+    // Takes memory for a part of the slots. May throw Error.
+    std::function<void(std::size_t offset, std::size_t bytes)> reserve;
+    // Connects an endpoint; peer is set. May throw Error.
+    std::function<void(Connection connection, Endpoint& endpoint)> connect;
+  };
+  PointToPoint(int ranks, Health& health, Wiring wiring);
   ~PointToPoint();
-
-  Endpoint& endpoint(Connection connection, int peer);
-  // Where this rank puts pieces for a peer: `window` slots of piece_bytes.
-  void set_pieces(int peer, std::size_t offset);
 
   Progress progress_send(Transfer& transfer);
   // On kDone, transfer.peer is the sender.
@@ -90,6 +97,7 @@ class PointToPoint {
     std::optional<Mismatch> mismatch;
   };
 
+  Peer& peer_state(int rank);
   bool announce(Peer& peer, Transfer& transfer);
   bool granted(Peer& peer, const Transfer& transfer);
   void send_pieces(Peer& peer, Transfer& transfer);
@@ -98,11 +106,11 @@ class PointToPoint {
   void receive_pieces(Peer& peer, Transfer& transfer);
 
   Health& health_;
-  std::byte* slots_;
-  std::size_t piece_bytes_;
-  Reserve reserve_;
-  std::vector<std::unique_ptr<Peer>> peers_;  // by rank, the own one included
-  Word first_source_{0};                      // where a receive from any source looks first: after the last one found
+  Wiring wiring_;
+  std::mutex connecting_;
+  std::vector<std::unique_ptr<Peer>> owned_;
+  std::vector<std::atomic<Peer*>> peers_;  // by rank, the own one included; null until needed
+  Word first_source_{0};                   // where a receive from any source looks first: after the last one found
 };
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/sync.h"
@@ -11,34 +12,54 @@
 namespace tutti {
 namespace {
 
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// A yield costs a microsecond and lets the others run; a sleep costs fifty to wake up from. With many more ranks than
+// cores every yield goes round all of them: then sleeping is what lets somebody get on.
+constexpr microseconds kYieldFor{200};
+constexpr nanoseconds kFirstSleep = microseconds(20);
+constexpr nanoseconds kLongestSleep = milliseconds(1);
 constexpr std::uint32_t kYieldsPerCheck = 64;
-constexpr int kLongestSleepMs = 1;
-constexpr timespec kShortSleep{0, 50'000};
 
 }  // namespace
 
 bool Waiter::pause() {
-  ++rounds_;
-  if (rounds_ < kSpins) {
+  if (spins_left_ > 0) {
+    --spins_left_;
     relax_cpu();
     return false;
   }
-  if (started_ == Clock::time_point{}) started_ = Clock::now();
-  if (rounds_ < kSpins + kYields) {
+  const auto now = Clock::now();
+  if (first_yield_ == Clock::time_point{}) first_yield_ = now;
+  if (last_reset_ == Clock::time_point{}) last_reset_ = now;
+  if (now - last_reset_ < kYieldFor) {
     ::sched_yield();
-    return rounds_ % kYieldsPerCheck == 0;
+    return ++yields_ % kYieldsPerCheck == 0;
   }
+  sleep_ = std::clamp(sleep_ * 3 / 2, kFirstSleep, kLongestSleep);
+  const timespec sleep{0, static_cast<long>(sleep_.count())};
   std::array<pollfd, 4> waits;
   nfds_t count = 0;
   for (const Transport* transport : transports_) {
     if (transport->descriptor() >= 0 && count < waits.size()) waits[count++] = {transport->descriptor(), POLLIN, 0};
   }
   if (count > 0) {
-    ::poll(waits.data(), count, kLongestSleepMs);
+    ::ppoll(waits.data(), count, &sleep, nullptr);
   } else {
-    ::nanosleep(&kShortSleep, nullptr);
+    ::nanosleep(&sleep, nullptr);
   }
   return true;
+}
+
+void Waiter::reset() {
+  last_reset_ = {};
+  sleep_ = nanoseconds::zero();
+}
+
+Clock::duration Waiter::waited() const {
+  return first_yield_ == Clock::time_point{} ? Clock::duration::zero() : Clock::now() - first_yield_;
 }
 
 }  // namespace tutti

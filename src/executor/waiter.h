@@ -13,24 +13,24 @@ namespace tutti {
 class Waiter {
  public:
   // spin: whether there is a core for every rank of the host; otherwise waiting starts with yielding.
-  Waiter(std::span<Transport* const> transports, bool spin) : transports_(transports), rounds_(spin ? 0 : kSpins) {}
+  Waiter(std::span<Transport* const> transports, bool spin) : transports_(transports), spins_left_(spin ? kSpins : 0) {}
 
-  // Waits a little. Returns true now and then (about every millisecond once it sleeps): time for checks that cost more.
+  // Waits a little. Returns true now and then, about every millisecond at most: time for checks that cost more.
   bool pause();
-  // Something moved: spin again.
-  void reset() { rounds_ = rounds_ < kSpins ? 0 : kSpins; }
-  // Since the first pause that read the clock.
-  Clock::duration waited() const {
-    return started_ == Clock::time_point{} ? Clock::duration::zero() : Clock::now() - started_;
-  }
+  // Something moved: be quick again.
+  void reset();
+  // Since the last spin.
+  Clock::duration waited() const;
 
  private:
   static constexpr std::uint32_t kSpins = 4000;  // some tens of microseconds
-  static constexpr std::uint32_t kYields = 2000;
 
   std::span<Transport* const> transports_;
-  std::uint32_t rounds_;
-  Clock::time_point started_{};
+  std::uint32_t spins_left_;
+  std::uint32_t yields_ = 0;
+  Clock::time_point first_yield_{};  // of the whole wait
+  Clock::time_point last_reset_{};
+  std::chrono::nanoseconds sleep_{0};
 };
 
 }  // namespace tutti

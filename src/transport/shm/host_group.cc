@@ -37,12 +37,12 @@ struct Attempt {
   int leader() const { return candidates.front(); }
 };
 
-Attempt next_attempt(const HostGroupRequest& request, const std::vector<std::string>& hosts,
-                     const std::vector<std::int32_t>& leader_of) {
+Attempt next_attempt(const HostGroupRequest& request, const std::vector<std::int32_t>& leader_of) {
+  const std::string& host = request.hosts[static_cast<std::size_t>(request.rank)];
   Attempt attempt;
   for (int rank = 0; rank < request.ranks; ++rank) {
     const auto r = static_cast<std::size_t>(rank);
-    if (leader_of[r] != kUnsettled || hosts[r] != request.host) continue;
+    if (leader_of[r] != kUnsettled || request.hosts[r] != host) continue;
     if (rank == request.rank) attempt.own_place = static_cast<std::uint32_t>(attempt.candidates.size());
     attempt.candidates.push_back(rank);
   }
@@ -57,14 +57,6 @@ std::optional<Segment> join_leader(const HostGroupRequest& request, int leader, 
   const SegmentLayout::Header expected = header_for(request.key, leader);
   if (std::memcmp(segment.data(), &expected, sizeof(expected)) != 0) return std::nullopt;
   return segment;
-}
-
-std::vector<std::string> exchange_hosts(const HostGroupRequest& request) {
-  std::vector<std::string> hosts;
-  for (const auto& answer : request.exchange(std::as_bytes(std::span(request.host)))) {
-    hosts.emplace_back(reinterpret_cast<const char*>(answer.data()), answer.size());
-  }
-  return hosts;
 }
 
 std::vector<std::int32_t> exchange_leaders(const HostGroupRequest& request, std::int32_t own_leader) {
@@ -83,7 +75,6 @@ std::vector<std::int32_t> exchange_leaders(const HostGroupRequest& request, std:
 }  // namespace
 
 HostGroup join_host_group(const HostGroupRequest& request) {
-  const std::vector<std::string> hosts = exchange_hosts(request);
   std::vector<std::int32_t> leader_of(static_cast<std::size_t>(request.ranks), kUnsettled);
   const auto self = static_cast<std::size_t>(request.rank);
   HostGroup group;
@@ -96,7 +87,7 @@ HostGroup join_host_group(const HostGroupRequest& request) {
     Attempt attempt;
     SegmentLayout layout = request.layout;
     if (!settled) {
-      attempt = next_attempt(request, hosts, leader_of);
+      attempt = next_attempt(request, leader_of);
       layout.members = static_cast<std::uint32_t>(attempt.candidates.size());
       if (attempt.leader() == request.rank) {
         group.segment = Segment::create(layout.segment_bytes());

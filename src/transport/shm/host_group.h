@@ -29,10 +29,10 @@ struct HostGroupRequest {
 
   int rank = 0;
   int ranks = 1;
-  std::string host;            // ranks with another text are never tried
-  std::vector<std::byte> key;  // 32 bytes that only this communicator's ranks can derive
-  std::string directory;       // for a socket file, where the network namespace is not shared; "": none
-  SegmentLayout layout;        // agreed; `members` is filled in
+  std::vector<std::string> hosts;  // by rank; only ranks with equal texts try to share memory
+  std::vector<std::byte> key;      // 32 bytes that only this communicator's ranks can derive
+  std::string directory;           // for a socket file, where the network namespace is not shared; "": none
+  SegmentLayout layout;            // agreed; `members` is filled in
   Exchange exchange;
 };
 

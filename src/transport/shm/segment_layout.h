@@ -13,9 +13,11 @@ inline constexpr int kPointToPointConnections = 3;
 
 // Where everything lies in the segment that the ranks of one host share. A header, then one area per member:
 //
-//   progress word | confirmed segments [peer] | credit words [connection][peer] | lines [connection][peer][window] |
-//   small rings [channel] | large rings [channel] | point-to-point slots [rank][window]
+//   progress word | confirmed segments [peer] | channels: credit words and lines [channel][peer] | small rings
+//   [channel] | point-to-point: credit words and lines [peer][connection] | large rings [channel] | pieces
+//   [rank][window]
 //
+// The first line is what every communicator needs at once; the rest takes memory when it is used.
 // Everything in an area is written by its owner and read by the others. All values are agreed before the segment is
 // made; offsets are bytes from its start, areas are page-aligned.
 struct SegmentLayout {
@@ -36,18 +38,24 @@ struct SegmentLayout {
 
   // Offsets within an area.
   std::size_t progress() const { return 0; }
-  std::size_t confirmed(std::uint32_t peer) const { return sizeof(PaddedWord) * (1 + peer); }
+  std::size_t confirmed(std::uint32_t peer) const { return sizeof(PaddedWord) + sizeof(Word) * peer; }
   std::size_t credit(std::uint32_t connection, std::uint32_t peer) const {
-    return confirmed(members) + sizeof(PaddedWord) * (connection * members + peer);
+    return connection < channels ? channel_lines() + end_bytes() * (connection * members + peer)
+                                 : point_to_point(peer) + end_bytes() * (connection - channels);
   }
   std::size_t lines(std::uint32_t connection, std::uint32_t peer) const {
-    return credit(connections(), 0) + sizeof(Line) * window * (connection * members + peer);
+    return credit(connection, peer) + sizeof(PaddedWord);
   }
   std::size_t small_ring(std::uint32_t channel) const {
-    return page_up(lines(connections(), 0)) + channel * small_ring_bytes;
+    return page_up(channel_lines() + end_bytes() * channels * members) + channel * small_ring_bytes;
   }
+  // Credit words and lines of all point-to-point connections to one peer.
+  std::size_t point_to_point(std::uint32_t peer) const {
+    return page_up(small_ring(channels)) + peer * point_to_point_bytes();
+  }
+  std::size_t point_to_point_bytes() const { return end_bytes() * kPointToPointConnections; }
   std::size_t large_ring(std::uint32_t channel) const {
-    return page_up(small_ring(channels)) + channel * large_ring_bytes;
+    return page_up(point_to_point(members)) + channel * large_ring_bytes;
   }
   std::size_t pieces(std::uint32_t rank) const { return page_up(large_ring(channels)) + rank * window * piece_bytes; }
   std::size_t area_bytes() const { return page_up(pieces(ranks)); }
@@ -57,6 +65,11 @@ struct SegmentLayout {
   std::size_t segment_bytes() const { return area(members); }
 
  private:
+  // A credit word and the lines of one connection.
+  std::size_t end_bytes() const { return sizeof(PaddedWord) + sizeof(Line) * window; }
+  std::size_t channel_lines() const {
+    return (confirmed(members) + sizeof(PaddedWord) - 1) / sizeof(PaddedWord) * sizeof(PaddedWord);
+  }
   static std::size_t page_up(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 };
 static_assert(sizeof(SegmentLayout::Header) <= SegmentLayout::kPage);

@@ -21,7 +21,7 @@ inline void connect_shared_memory(Endpoint& endpoint, const SegmentLayout& layou
   endpoint.credit_out = &reinterpret_cast<PaddedWord*>(own + layout.credit(connection, peer_area))->word;
   endpoint.credit_in = &reinterpret_cast<PaddedWord*>(peer + layout.credit(connection, own_area))->word;
   endpoint.progress_in = &reinterpret_cast<PaddedWord*>(peer + layout.progress())->word;
-  endpoint.confirmed_in = &reinterpret_cast<PaddedWord*>(peer + layout.confirmed(own_area))->word;
+  endpoint.confirmed_in = reinterpret_cast<Word*>(peer + layout.confirmed(own_area));
   endpoint.window = layout.window;
 }
 
@@ -32,7 +32,7 @@ inline Word& progress_word(const SegmentLayout& layout, std::byte* segment, std:
 // Where this rank confirms to a peer which of its segments it can read.
 inline Word& confirmed_word(const SegmentLayout& layout, std::byte* segment, std::uint32_t own_area,
                             std::uint32_t peer_area) {
-  return reinterpret_cast<PaddedWord*>(segment + layout.area(own_area) + layout.confirmed(peer_area))->word;
+  return *reinterpret_cast<Word*>(segment + layout.area(own_area) + layout.confirmed(peer_area));
 }
 
 }  // namespace tutti
