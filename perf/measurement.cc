@@ -51,7 +51,7 @@ Measurement::Measurement(const Subject& subject, const Shape& shape, bool in_pla
 
 Mode Measurement::run() {
   check_iterations();
-  for (int i = 0; i < options_.warmup_iterations; ++i) call();
+  warm_up();
 
   Mode mode;
   const double own_us = back_to_back(mode.iterations) * kMicroseconds;
@@ -66,9 +66,13 @@ void Measurement::call() {
   subject_.collective.run({rank_.measured, input_, output_, shape_.count, subject_.type, op_, subject_.root});
 }
 
-void Measurement::produce(int variant) { data_.fill(input_, input_elements_, variant); }
+void Measurement::produce(int variant) {
+  rank_.slot.beat();
+  data_.fill(input_, input_elements_, variant);
+}
 
 void Measurement::use(int variant) {
+  rank_.slot.beat();
   if (checked_) {
     data_.check(output_, segments_, variant, verdict_);
   } else {
@@ -91,6 +95,11 @@ void Measurement::check_iterations() {
     if (!output_buffer_.front_guard_intact()) verdict_.add(Mismatch::Kind::kOutside, rank_.rank, 0, 0, 0);
     if (!output_buffer_.back_guard_intact(used_bytes_)) verdict_.add(Mismatch::Kind::kOutside, rank_.rank, 1, 0, 0);
   }
+}
+
+void Measurement::warm_up() {
+  const Watched watched(rank_.slot);
+  for (int i = 0; i < options_.warmup_iterations; ++i) call();
 }
 
 double Measurement::back_to_back(std::vector<double>& iterations) {

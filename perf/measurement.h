@@ -38,6 +38,7 @@ class Measurement {
   void use(int variant);
 
   void check_iterations();
+  void warm_up();
   // Seconds per call; fills `iterations` where each is timed.
   double back_to_back(std::vector<double>& iterations);
   int single_count(double call_us) const;

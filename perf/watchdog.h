@@ -22,13 +22,12 @@ class Watchdog {
    public:
     // Says what the calls that follow are; may allocate.
     void describe(int rank, std::string what);
-    // Around a call or between calls of a loop: a store, no clock.
+    // Before every call: a store, no clock.
     void beat() { beats_.store(beats_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
-    void enter() { inside_.store(true, std::memory_order_relaxed); }
-    void leave() { inside_.store(false, std::memory_order_relaxed); }
 
    private:
     friend class Watchdog;
+    friend class Watched;
     std::atomic<std::uint64_t> beats_{0};
     std::atomic<bool> inside_{false};
     std::mutex mutex_;
@@ -53,19 +52,23 @@ class Watchdog {
   std::thread thread_;
 };
 
-// Inside a call while it lives.
+// While it lives, the rank is in calls; one may live inside another.
 class Watched {
  public:
-  explicit Watched(Watchdog::Slot& slot) : slot_(slot) {
+  explicit Watched(Watchdog::Slot& slot) : slot_(slot), outer_(slot.inside_.load(std::memory_order_relaxed)) {
     slot_.beat();
-    slot_.enter();
+    slot_.inside_.store(true, std::memory_order_relaxed);
   }
-  ~Watched() { slot_.leave(); }
+  ~Watched() {
+    slot_.beat();
+    slot_.inside_.store(outer_, std::memory_order_relaxed);
+  }
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
 
  private:
   Watchdog::Slot& slot_;
+  bool outer_;
 };
 
 }  // namespace tutti::perf
