@@ -40,7 +40,10 @@ void settle(Endpoint& endpoint, const Line& line) {
   }
   take_message(endpoint, line);
   // The sender's call waits until its buffer has been read.
-  if (descriptor.way == Way::kRead) tell_credit(endpoint);
+  if (descriptor.way == Way::kRead) {
+    tell_credit(endpoint);
+    endpoint.segments->count_read();
+  }
 }
 
 bool can_read(Endpoint& endpoint, std::uint64_t segment) {

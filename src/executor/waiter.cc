@@ -20,7 +20,8 @@ using std::chrono::nanoseconds;
 // cores every yield goes round all of them: then sleeping is what lets somebody get on.
 constexpr microseconds kYieldFor{200};
 constexpr nanoseconds kFirstSleep = microseconds(20);
-constexpr nanoseconds kLongestSleep = milliseconds(1);
+constexpr nanoseconds kLongestSleep = milliseconds(5);
+constexpr int kShareOfWait = 10;  // a sleep adds at most a tenth to what was waited already
 constexpr std::uint32_t kYieldsPerCheck = 64;
 
 }  // namespace
@@ -38,8 +39,8 @@ bool Waiter::pause() {
     ::sched_yield();
     return ++yields_ % kYieldsPerCheck == 0;
   }
-  sleep_ = std::clamp(sleep_ * 3 / 2, kFirstSleep, kLongestSleep);
-  const timespec sleep{0, static_cast<long>(sleep_.count())};
+  const nanoseconds length = std::clamp<nanoseconds>((now - first_yield_) / kShareOfWait, kFirstSleep, kLongestSleep);
+  const timespec sleep{0, static_cast<long>(length.count())};
   std::array<pollfd, 4> waits;
   nfds_t count = 0;
   for (const Transport* transport : transports_) {
@@ -53,10 +54,7 @@ bool Waiter::pause() {
   return true;
 }
 
-void Waiter::reset() {
-  last_reset_ = {};
-  sleep_ = nanoseconds::zero();
-}
+void Waiter::reset() { last_reset_ = {}; }
 
 Clock::duration Waiter::waited() const {
   return first_yield_ == Clock::time_point{} ? Clock::duration::zero() : Clock::now() - first_yield_;

@@ -30,7 +30,6 @@ class Waiter {
   std::uint32_t yields_ = 0;
   Clock::time_point first_yield_{};  // of the whole wait
   Clock::time_point last_reset_{};
-  std::chrono::nanoseconds sleep_{0};
 };
 
 }  // namespace tutti
