@@ -28,7 +28,7 @@ configure() {
   }
 }
 
-# build DIR [target…]: one line of progress on a terminal, the whole story only when it fails.
+# build DIR [target…]: one line of progress on a terminal, otherwise only what failed.
 build() {
   local dir=$1 log
   shift
@@ -37,7 +37,7 @@ build() {
     ninja -C "$dir" -j "$jobs" "$@"
   else
     ninja -C "$dir" -j "$jobs" "$@" >"$log" 2>&1 || {
-      cat "$log"
+      grep -v '^\[[0-9]*/[0-9]*\] [BL]' "$log" | head -n 200
       return 1
     }
   fi
