@@ -38,6 +38,8 @@ inline constexpr PeerSet kTreeChildren = 0xFFFB;    // this rank's children in t
 inline constexpr PeerSet kMirrorChildren = 0xFFFA;  // its children in the second tree
 inline constexpr PeerSet kFirstNamedSet = 0xFFFA;
 inline constexpr int kMaxRanks = kFirstNamedSet - 1;
+// One reduction combines at most so many operands, the own source included.
+inline constexpr int kMaxOperands = 1024;
 
 // Ways in which a step's value may be read where it lies, in the sender's memory, instead of from a slot. They are
 // claims of the generator; the verifier proves each of them (see verifier.h). The value is the source of kSend, and

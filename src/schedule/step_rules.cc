@@ -70,6 +70,10 @@ std::string step_fault(const Step& step, const StepLimits& limits, int froms, in
     return "it takes one message, but " + text(step.from) + " are " + std::to_string(froms) + " ranks";
   }
   if (!has_source && froms == 0 && !empty) return "it has neither a source nor a message";
+  if (const int operands = froms + (has_source ? 1 : 0); operands > kMaxOperands && !empty) {
+    return "it combines " + std::to_string(operands) + " operands; executors take up to " +
+           std::to_string(kMaxOperands);
+  }
   if (step.first && !has_source) return "it applies the input map (first) without a source";
   if ((step.first || step.last) && !reduces(limits.collective)) {
     return std::string(name(limits.collective)) + " has no operation whose maps (first, last) it could apply";

@@ -146,6 +146,12 @@ TEST(Flow, RefusesStepsThatTheirKindDoesNotHave) {
   EXPECT_TRUE(is_wrong(fault(send(in(0), 7)), {"there is no rank 7"}));
 }
 
+TEST(Flow, RefusesMoreOperandsThanAPassCanTake) {
+  EXPECT_TRUE(is_right(verify_tiny(Collective::kAllReduce, one_shot(kMaxOperands))));
+  EXPECT_TRUE(is_wrong(verify_tiny(Collective::kAllReduce, one_shot(kMaxOperands + 1)),
+                       {"rank 0, step 1", "combines 1025 operands"}));
+}
+
 TEST(Flow, CallsThatAreRightAloneAreRightInAnyOrder) {
   constexpr int kRanks = 4;
   const auto receive_all = [](int rank) {
