@@ -21,6 +21,11 @@ bool sends_from_memory(const Layout& layout, const Step& step) {
   return set_size(layout, step.to) > 0 && step.count > 0 && (step.kind == StepKind::kSend || stores(step));
 }
 
+// Executors read in place what is one piece of a buffer that peers may know.
+bool is_worth_reading(const Step& step) {
+  return step.count == 1 && (stores(step) ? step.destination_space : step.source_space) != Space::kScratch;
+}
+
 // With rank r contributing 10^r: what a sum of these ranks is.
 std::uint64_t decimal_sum(const Value& value) {
   std::uint64_t sum = 0;
@@ -71,7 +76,7 @@ std::string judge_claims(const Algorithm& algorithm, const Placement& placement,
       if (!sends_from_memory(layout, step)) continue;
       if ((step.readable & mode) != 0) {
         ++verdict.claimed_reads;
-      } else if (!reads.lost(rank, index)) {
+      } else if (is_worth_reading(step) && !reads.lost(rank, index)) {
         ++verdict.claimable_reads;
         if (verdict.claimable_example.empty()) {
           verdict.claimable_example = "rank " + std::to_string(rank) + ", step " + std::to_string(index) + " (" +

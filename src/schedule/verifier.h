@@ -19,7 +19,7 @@ struct Verdict {
   std::size_t messages = 0;    // of all ranks, per round
   // Sends of all ranks, counted once for calls in place and once for calls that are not (up to kExactRanks).
   std::size_t claimed_reads = 0;    // claimed to be readable
-  std::size_t claimable_reads = 0;  // that could be claimed and are not
+  std::size_t claimable_reads = 0;  // that could be claimed and are not, of single chunks in the user's memory
   std::string claimable_example;    // one of those, in words
 };
 
