@@ -9,7 +9,8 @@
 namespace tutti {
 
 // After hop k a rank holds the blocks of the 2^(k+1) ranks from itself upwards. Blocks go straight to their place in
-// the output; a batch that runs over the last rank travels as two messages.
+// the output; a batch that runs over the last rank travels as two messages. Several blocks are not one piece of memory
+// in general, so only the first send is readable.
 struct BruckAllGather {
   TUTTI_HOST_DEVICE static constexpr int steps(const Layout& layout, int) {
     int steps = 1;

@@ -59,7 +59,8 @@ struct HalvingDoublingAllReduce {
   }
 };
 
-// For powers of two. Halves at the largest distance first, which keeps the blocks that remain side by side.
+// For powers of two. Halves at the largest distance first, which keeps the blocks that remain side by side. Several
+// blocks are not one piece of memory in general, so no send of them is readable.
 struct RecursiveHalvingReduceScatter {
   TUTTI_HOST_DEVICE static constexpr int steps(const Layout& layout, int) {
     return layout.ranks == 1 ? 1 : 2 * floor_log2(layout.ranks);

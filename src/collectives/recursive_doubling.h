@@ -37,7 +37,8 @@ struct RecursiveDoublingAllReduce {
   }
 };
 
-// For powers of two. After step k a rank holds the 2^k blocks of its aligned group.
+// For powers of two. After step k a rank holds the 2^k blocks of its aligned group. Several blocks are not one piece of
+// memory in general, so only the first send is readable.
 struct RecursiveDoublingAllGather {
   TUTTI_HOST_DEVICE static constexpr int steps(const Layout& layout, int) { return 1 + 2 * floor_log2(layout.ranks); }
   TUTTI_HOST_DEVICE static constexpr Step step(const Layout& layout, int, int index) {
