@@ -23,6 +23,14 @@ Collective collective_named(std::string_view text) {
   throw Error(ErrorCode::kInvalidArgument, "there is no collective \"" + std::string(text) + "\"");
 }
 
+template <class Impl>
+Session& opened(const Impl& impl) {
+  if (impl == nullptr) {
+    throw Error(ErrorCode::kInvalidArgument, "this Communicator was moved from: use the one it was moved to");
+  }
+  return *impl->session;
+}
+
 }  // namespace
 
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -50,59 +58,61 @@ Communicator Communicator::create(const Store& store, const std::string& key, in
   return create(UniqueId::parse(store.get(key)), rank, ranks, options);
 }
 
-void Communicator::destroy() { impl_->session->destroy(); }
+void Communicator::destroy() {
+  if (impl_ != nullptr) impl_->session->destroy();
+}
 
-int Communicator::rank() const { return impl_->session->rank(); }
-int Communicator::ranks() const { return impl_->session->ranks(); }
-int Communicator::hosts() const { return impl_->session->hosts(); }
-const std::string& Communicator::name() const { return impl_->session->name(); }
-Statistics Communicator::statistics() const { return impl_->session->statistics(); }
+int Communicator::rank() const { return opened(impl_).rank(); }
+int Communicator::ranks() const { return opened(impl_).ranks(); }
+int Communicator::hosts() const { return opened(impl_).hosts(); }
+const std::string& Communicator::name() const { return opened(impl_).name(); }
+Statistics Communicator::statistics() const { return opened(impl_).statistics(); }
 std::string Communicator::plan(std::string_view collective, std::size_t count, DataType type) const {
-  return impl_->session->plan_text(collective_named(collective), count, type);
+  return opened(impl_).plan_text(collective_named(collective), count, type);
 }
 
 void Communicator::all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, Stream) {
-  impl_->session->run({Collective::kAllReduce, input, output, count, type, op, 0});
+  opened(impl_).run({Collective::kAllReduce, input, output, count, type, op, 0});
 }
 
 void Communicator::all_gather(const void* input, void* output, std::size_t count, DataType type, Stream) {
-  impl_->session->run({Collective::kAllGather, input, output, count, type, kSum, 0});
+  opened(impl_).run({Collective::kAllGather, input, output, count, type, kSum, 0});
 }
 
 void Communicator::reduce_scatter(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,
                                   Stream) {
-  impl_->session->run({Collective::kReduceScatter, input, output, count, type, op, 0});
+  opened(impl_).run({Collective::kReduceScatter, input, output, count, type, op, 0});
 }
 
 void Communicator::broadcast(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
-  impl_->session->run({Collective::kBroadcast, input, output, count, type, kSum, root});
+  opened(impl_).run({Collective::kBroadcast, input, output, count, type, kSum, root});
 }
 
 void Communicator::reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, int root,
                           Stream) {
-  impl_->session->run({Collective::kReduce, input, output, count, type, op, root});
+  opened(impl_).run({Collective::kReduce, input, output, count, type, op, root});
 }
 
 void Communicator::gather(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
-  impl_->session->run({Collective::kGather, input, output, count, type, kSum, root});
+  opened(impl_).run({Collective::kGather, input, output, count, type, kSum, root});
 }
 
 void Communicator::scatter(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
-  impl_->session->run({Collective::kScatter, input, output, count, type, kSum, root});
+  opened(impl_).run({Collective::kScatter, input, output, count, type, kSum, root});
 }
 
 void Communicator::all_to_all(const void* input, void* output, std::size_t count, DataType type, Stream) {
-  impl_->session->run({Collective::kAllToAll, input, output, count, type, kSum, 0});
+  opened(impl_).run({Collective::kAllToAll, input, output, count, type, kSum, 0});
 }
 
-void Communicator::barrier(Stream) { impl_->session->run({}); }
+void Communicator::barrier(Stream) { opened(impl_).run({}); }
 
 void Communicator::send(const void* input, std::size_t count, DataType type, int to, int tag, Stream) {
-  impl_->session->send(input, count, type, to, tag);
+  opened(impl_).send(input, count, type, to, tag);
 }
 
 int Communicator::recv(void* output, std::size_t count, DataType type, int from, int tag, Stream) {
-  return impl_->session->receive(output, count, type, from, tag);
+  return opened(impl_).receive(output, count, type, from, tag);
 }
 
 }  // namespace tutti

@@ -20,6 +20,8 @@ constexpr std::chrono::microseconds kCheckInterval{1000};
 constexpr std::chrono::microseconds kCheckIntervalPerRank{50};
 constexpr std::chrono::seconds kCompareAfter{1};
 constexpr std::chrono::seconds kVerdictWait{5};
+// A rank's last acknowledgements and its goodbye travel on different ways: the goodbye may be here first.
+constexpr std::chrono::milliseconds kLastWords{200};
 
 CallDescription describe_call(const CallShape& shape, std::uint64_t sequence) {
   CallDescription description;
@@ -90,6 +92,7 @@ void Session::run(const CollectiveArguments& arguments) {
   const CallShape shape{arguments.collective, arguments.type, arguments.op.kind(),
                         static_cast<std::uint32_t>(arguments.root), arguments.count};
   const Turn turn(*this);
+  check_open(tutti::name(arguments.collective));
   const std::uint64_t sequence = ++sequence_;
   if (health_->failed()) fail_call(shape, sequence);
   log_->record(sequence, shape);
@@ -117,6 +120,11 @@ void Session::run(const CollectiveArguments& arguments) {
   if (executor_.progress(call) != Progress::kDone) drive(call, shape);
 
   count_call(counters_[static_cast<std::size_t>(arguments.collective)], bytes);
+}
+
+void Session::check_open(const char* call) const {
+  if (peek(destroyed_) == 0) return;
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("{} on \"{}\": it was destroyed before", call, name_));
 }
 
 void Session::drive(Call& call, const CallShape& shape) {
@@ -176,7 +184,7 @@ void Session::check_wait(Call& call, const CallShape& shape, Clock::duration wai
                   peer);
     return;
   }
-  check_unexpected_messages(call, shape);
+  check_unexpected_messages(shape, call.sequence, call.signature);
   if (!compared && waited > kCompareAfter) {
     control_->compare_call(describe_call(shape, call.sequence));
     compared = true;
@@ -185,14 +193,14 @@ void Session::check_wait(Call& call, const CallShape& shape, Clock::duration wai
 
 // Ranks that disagree on a call may each wait for somebody who never writes to them. But whoever does write can be
 // seen.
-void Session::check_unexpected_messages(const Call& call, const CallShape& shape) {
+void Session::check_unexpected_messages(const CallShape& shape, std::uint64_t sequence, std::uint64_t signature) {
   for (const auto& channel : channels_) {
     for (const Endpoint& endpoint : channel->endpoints()) {
       if (endpoint.in == nullptr) continue;
       const Line* line = arrived(endpoint);
-      if (line == nullptr || line->signature == call.signature) continue;
-      if (sequence_near(line->signature, call.sequence) > call.sequence) continue;
-      report_mismatch(shape, call.sequence, line->signature, endpoint.peer);
+      if (line == nullptr || line->signature == signature) continue;
+      if (sequence_near(line->signature, sequence) > sequence) continue;
+      report_mismatch(shape, sequence, line->signature, endpoint.peer);
       return;
     }
   }
@@ -207,9 +215,13 @@ void Session::report_mismatch(const CallShape& shape, std::uint64_t sequence, st
     suspect = shape;
   }
   control_->compare_call(describe_call(suspect, suspect_sequence));
-  const Deadline deadline = Clock::now() + kVerdictWait;
+  const Clock::time_point asked = Clock::now();
+  const Deadline deadline = asked + kVerdictWait;
   Waiter waiter({}, false);
-  while (!health_->failed() && Clock::now() < deadline) waiter.pause();
+  while (!health_->failed() && Clock::now() < deadline) {
+    if (health_->left_after(peer) != Health::kStillHere && Clock::now() > asked + kLastWords) break;
+    waiter.pause();
+  }
   const std::string reason = fmt::format(
       "{} sent a message of another call than #{} {}: all ranks must make the same calls with the same "
       "count, type, operation and root",
@@ -231,6 +243,7 @@ void Session::fail_call(const CallShape& shape, std::uint64_t sequence) const {
 }
 
 void Session::send(const void* input, std::size_t count, DataType type, int to, int tag) {
+  check_open("send");
   check_transfer({"send", input, count, type, to, false}, ranks(), name_);
   Transfer transfer;
   transfer.peer = to;
@@ -243,6 +256,7 @@ void Session::send(const void* input, std::size_t count, DataType type, int to, 
 }
 
 int Session::receive(void* output, std::size_t count, DataType type, int from, int tag) {
+  check_open("recv");
   check_transfer({"recv", output, count, type, from, true}, ranks(), name_);
   Transfer transfer;
   transfer.peer = from;
@@ -257,6 +271,7 @@ int Session::receive(void* output, std::size_t count, DataType type, int from, i
 
 void Session::drive(Transfer& transfer, bool sending) {
   Waiter waiter(transports_, spin_);
+  std::optional<Clock::time_point> gone_since;
   while (true) {
     Progress progress = Progress::kFailed;
     try {
@@ -269,26 +284,33 @@ void Session::drive(Transfer& transfer, bool sending) {
     if (progress_transports()) {
       waiter.reset();
     } else if (waiter.pause() && progress == Progress::kAgain) {
-      check_wait(transfer, sending);
+      check_wait(transfer, sending, gone_since);
     }
   }
 }
 
 // A rank that has left sends nothing more: what it sent before has been taken, or its sends would not have returned.
-void Session::check_wait(const Transfer& transfer, bool sending) {
-  for (int peer = 0; peer < ranks(); ++peer) {
-    if (transfer.peer != kAnySource && transfer.peer != peer) continue;
-    if (peer == rank() || health_->left_after(peer) == Health::kStillHere) {
-      if (transfer.peer == kAnySource && peer != rank()) return;  // somebody is left who may send
-      continue;
-    }
-    if (transfer.peer == kAnySource && peer + 1 < ranks()) continue;
-    health_->fail(
-        ErrorCode::kRemote,
-        fmt::format("{} has left and will not {} this message", control_->describe(peer), sending ? "receive" : "send"),
-        peer);
-    return;
+void Session::check_wait(const Transfer& transfer, bool sending, std::optional<Clock::time_point>& gone_since) {
+  const int peer = transfer.peer == kAnySource ? last_to_leave() : transfer.peer;
+  if (peer == rank() || health_->left_after(peer) == Health::kStillHere) return;
+  if (!gone_since) gone_since = Clock::now();
+  if (Clock::now() - *gone_since < kLastWords) return;
+  health_->fail(
+      ErrorCode::kRemote,
+      fmt::format("{} has left and will not {} this message", control_->describe(peer), sending ? "receive" : "send"),
+      peer);
+}
+
+// A rank that is still here, else one that has left. This rank itself counts only when it is alone: whoever receives
+// from any source mostly means others.
+int Session::last_to_leave() const {
+  int peer = rank();
+  for (int r = 0; r < ranks(); ++r) {
+    if (r == rank()) continue;
+    peer = r;
+    if (health_->left_after(r) == Health::kStillHere) break;
   }
+  return peer;
 }
 
 void Session::fail_transfer(const Transfer& transfer, bool sending) {
@@ -343,8 +365,24 @@ Statistics Session::statistics() const {
 
 void Session::destroy() {
   const Turn turn(*this);
-  if (std::exchange(destroyed_, true)) return;
+  if (peek(destroyed_) != 0) return;
+  publish(destroyed_, 1);  // observed through the turn, or by whoever calls where calling is an error
+  const bool failed_before = health_->failed();
+  if (!failed_before) check_left_overs();
   control_->leave(sequence_);
+  if (!failed_before && health_->failed()) {
+    const Error reason = health_->reason();
+    if (reason.code() == ErrorCode::kMismatch) throw reason;
+  }
+}
+
+// Where a call had nothing to wait for (two ranks that each believe they are the root), a message of it may still lie
+// here.
+void Session::check_left_overs() {
+  CallShape last;
+  if (sequence_ == 0 || !log_->find(sequence_, last)) return;
+  progress_transports();
+  check_unexpected_messages(last, sequence_, 0);
 }
 
 }  // namespace tutti

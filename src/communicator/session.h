@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,7 +63,9 @@ class Session {
   void drive(Call& call, const CallShape& shape);
   // What costs more than a look at memory, now and then during a long wait. Throws when the call cannot end.
   void check_wait(Call& call, const CallShape& shape, Clock::duration waited, bool& compared);
-  void check_unexpected_messages(const Call& call, const CallShape& shape);
+  // Looks for messages of calls up to `sequence` that this rank does not expect, or no longer.
+  void check_unexpected_messages(const CallShape& shape, std::uint64_t sequence, std::uint64_t signature);
+  void check_left_overs();
   void report_mismatch(const CallShape& shape, std::uint64_t sequence, std::uint64_t other_signature, int peer);
   [[noreturn]] void fail_call(const CallShape& shape, std::uint64_t sequence) const;
   const Plan& plan_for(const Choice& choice);
@@ -71,7 +73,9 @@ class Session {
   bool progress_transports();
   // Carries a send or a receive on until it is done.
   void drive(Transfer& transfer, bool sending);
-  void check_wait(const Transfer& transfer, bool sending);
+  void check_wait(const Transfer& transfer, bool sending, std::optional<Clock::time_point>& gone_since);
+  int last_to_leave() const;
+  void check_open(const char* call) const;
   [[noreturn]] void fail_transfer(const Transfer& transfer, bool sending);
   void fail_locally(const Error& error);
   bool flush_transports();
@@ -103,7 +107,7 @@ class Session {
   Counter receives_;
   double setup_seconds_;
   double discovery_seconds_;
-  bool destroyed_ = false;
+  Word destroyed_{0};
 };
 
 }  // namespace tutti
