@@ -47,6 +47,16 @@ std::size_t peak_memory() {
   return static_cast<std::size_t>(usage.ru_maxrss) << 10;
 }
 
+std::size_t largest_size(const std::vector<MemoryShare>& ranks) {
+  std::size_t largest = kNoLimit;
+  for (const MemoryShare& rank : ranks) {
+    const auto neighbours = std::count_if(ranks.begin(), ranks.end(),
+                                          [&](const MemoryShare& other) { return other.machine == rank.machine; });
+    largest = std::min(largest, rank.available / 4 * 3 / (2 * static_cast<std::size_t>(neighbours)));
+  }
+  return largest;
+}
+
 std::uint64_t machine_id() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tutti::perf {
 
@@ -11,6 +12,16 @@ std::size_t available_memory();
 
 // The most that this process has had in memory.
 std::size_t peak_memory();
+
+// What a rank may use, and of which machine.
+struct MemoryShare {
+  std::uint64_t machine;
+  std::uint64_t available;
+};
+
+// The largest size for which every rank gets an input and an output; a quarter of the memory stays free for everything
+// else. One share for each rank.
+std::size_t largest_size(const std::vector<MemoryShare>& ranks);
 
 // The same for all processes of one running kernel, containers and network namespaces included.
 std::uint64_t machine_id();

@@ -26,8 +26,7 @@ constexpr int kExitWrong = 5;  // nccl-tests' number for wrong results and misse
 struct Card {
   std::int32_t pid;
   std::int32_t index;
-  std::uint64_t machine;
-  std::uint64_t available;
+  MemoryShare memory;
   char host[64];
 };
 
@@ -35,8 +34,7 @@ std::vector<Card> exchange_cards(Rank& rank) {
   Card card{};
   card.pid = ::getpid();
   card.index = rank.index;
-  card.machine = machine_id();
-  card.available = available_memory();
+  card.memory = {machine_id(), available_memory()};
   const std::string host = host_name();
   std::memcpy(card.host, host.data(), std::min(host.size(), sizeof(card.host) - 1));
   return rank.meter.all(std::vector<Card>{card});
@@ -48,15 +46,10 @@ std::vector<RankInfo> infos(const std::vector<Card>& cards) {
   return infos;
 }
 
-// Every rank has an input and an output; a quarter of the memory stays free for everything else.
-std::size_t largest_size(const std::vector<Card>& cards) {
-  std::size_t largest = SIZE_MAX;
-  for (const Card& card : cards) {
-    const auto neighbours =
-        std::count_if(cards.begin(), cards.end(), [&](const Card& other) { return other.machine == card.machine; });
-    largest = std::min(largest, card.available / 4 * 3 / (2 * static_cast<std::size_t>(neighbours)));
-  }
-  return largest;
+std::vector<MemoryShare> shares(const std::vector<Card>& cards) {
+  std::vector<MemoryShare> shares;
+  for (const Card& card : cards) shares.push_back(card.memory);
+  return shares;
 }
 
 double min_bandwidth_from_environment() {
@@ -73,6 +66,12 @@ std::string objection(const Collective& collective, const Options& options, int 
   if (collective.rooted && options.root >= ranks) {
     return fmt::format("-r: there is no rank {}; the ranks are 0 to {}", options.root, ranks - 1);
   }
+  if (options.max_bytes < options.min_bytes) {
+    return fmt::format(
+        "-b: the memory left on some host gives each rank at most {} B for a buffer; start fewer ranks there or begin "
+        "smaller",
+        options.max_bytes);
+  }
   for (const DataType type : options.types) {
     for (const ReduceOp::Kind op : options.ops) {
       if (!collective.reduces || supports(op, type)) return "";
@@ -82,15 +81,15 @@ std::string objection(const Collective& collective, const Options& options, int 
 }
 
 int run_rank(Rank& rank, const Collective& collective, Options options, const std::vector<std::string>& arguments) {
+  const std::vector<Card> cards = exchange_cards(rank);
+  const std::size_t wanted = options.max_bytes;
+  options.max_bytes = std::min(wanted, largest_size(shares(cards)));
   const std::string problem = objection(collective, options, rank.ranks);
   if (!problem.empty()) {
     if (rank.rank == 0) fmt::print(stderr, "{}\n", problem);
     return kExitUsage;
   }
   const double min_bandwidth = min_bandwidth_from_environment();
-  const std::vector<Card> cards = exchange_cards(rank);
-  const std::size_t wanted = options.max_bytes;
-  options.max_bytes = std::min(wanted, largest_size(cards));
 
   std::optional<Report> report;
   if (rank.rank == 0) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "perf/collective.h"
+#include "perf/machine.h"
 
 namespace tutti::perf {
 namespace {
@@ -108,6 +109,13 @@ TEST(Shapes, BlocksOfAllAreInRankOrder) {
   EXPECT_EQ(blocks[2].offset, 20u);
   EXPECT_EQ(blocks[2].source, 2);
   EXPECT_EQ(blocks[2].first, 20u);
+}
+
+TEST(Memory, IsSharedByTheRanksOfAMachine) {
+  EXPECT_EQ(largest_size({{1, 8000}}), 3000u);
+  EXPECT_EQ(largest_size({{1, 8000}, {1, 8000}, {2, 8000}}), 1500u);
+  EXPECT_EQ(largest_size({{1, 8000}, {2, 800}}), 300u);
+  EXPECT_GT(available_memory(), 0u);
 }
 
 }  // namespace

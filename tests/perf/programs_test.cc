@@ -35,6 +35,12 @@ std::string mpirun(int processes) {
          std::to_string(processes) + " ";
 }
 
+std::size_t rows(const std::string& text) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find("\n  "); at != std::string::npos; at = text.find("\n  ", at + 1)) ++count;
+  return count;
+}
+
 class Programs : public testing::TestWithParam<const char*> {};
 
 TEST_P(Programs, RunUnderMpirunAndCheckEveryTypeAndRoot) {
@@ -42,6 +48,7 @@ TEST_P(Programs, RunUnderMpirunAndCheckEveryTypeAndRoot) {
       shell(mpirun(2) + program(GetParam()) + " -b 0 -e 100000 -i 33333 -n 2 --single 2 -d all -o all -r all -T 60");
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_NE(outcome.text.find("# Out of bounds values : 0 OK"), std::string::npos);
+  EXPECT_GE(rows(outcome.text), 4u * 14u) << "sizes and types";
 }
 
 TEST_P(Programs, RunAsThreadsWithBuffersOfTheLibrary) {
