@@ -59,14 +59,10 @@ void Plan::choose_float(const Reduction& reduction, int source_count, bool maps_
   }
   conversion = &tutti::conversion(type);
   lane_bytes = sizeof(float);
-  if (reduction.round_every_node) {
-    pass.rounding = Rounding(float_format(type));
-    combine = &rounding_kernels(kind);
-    if (maps_input) multiply = &rounding_kernels(ReduceOp::Kind::kProd);
-  } else {
-    combine = &float_kernels(kind, DataType::kF32);
-    if (maps_input) multiply = &float_kernels(ReduceOp::Kind::kProd, DataType::kF32);
-  }
+  pass.rounding = Rounding(float_format(type));
+  combine = reduction.round_every_node ? &rounding_kernels(kind) : &float_kernels(kind, DataType::kF32);
+  // Other ranks receive the product in the element's type: the rank that uses it at once must see the same value.
+  if (maps_input) multiply = &rounding_kernels(ReduceOp::Kind::kProd);
 }
 
 }  // namespace tutti

@@ -42,7 +42,7 @@ class Element {
   Element multiplied(double scalar) const {
     if (!is_floating(type())) return with_code(code_ * static_cast<std::uint64_t>(static_cast<std::int64_t>(scalar)));
     const double factor = type() == DataType::kF64 ? scalar : static_cast<float>(scalar);
-    return rounded_node(value_ * factor);
+    return rounded(value_ * factor);
   }
 
   Element divided(int ranks) const {
@@ -75,11 +75,13 @@ class Element {
     return result;
   }
 
-  Element rounded_node(double value) const {
+  Element rounded(double value) const {
     Element result = with_value(value);
-    if (reduction_->round_every_node) result.value_ = decode(type(), encode(type(), result.value_));
+    result.value_ = decode(type(), encode(type(), result.value_));
     return result;
   }
+
+  Element rounded_node(double value) const { return reduction_->round_every_node ? rounded(value) : with_value(value); }
 
   bool before(const Element& other) const {
     if (!is_floating(type())) return is_signed() ? signed_code() < other.signed_code() : code_ < other.code_;

@@ -122,6 +122,15 @@ TEST(PreMultipliedSum, TakesWholeNumbersModuloTheIntegersRange) {
   EXPECT_EQ(multiple(DataType::kI64, 1, -0x1p63), std::uint64_t{1} << 63);
 }
 
+TEST(PreMultipliedSum, RoundsTheProductAsAPeerWouldReceiveIt) {
+  // 3 · 0.1 in f16, then plus itself as somebody else sends it: both operands must be the same number.
+  const Reduction reduction{DataType::kF16, ReduceOp::pre_mul_sum(0.1), 2};
+  const std::uint64_t three = 0x4200;
+  const std::uint64_t product = reduced(reduction, {{three}}, 0)[0];
+  EXPECT_EQ(reduced(reduction, {{three}, {product}}, 0), reduced(reduction, {{product}, {three}}, 1));
+  EXPECT_EQ(reduced(reduction, {{three}, {product}}, 0), reduced(reduction, {{product}, {product}}, -1));
+}
+
 TEST(MinMax, OrdersMinusZeroBeforeZeroAndPropagatesNaN) {
   for (const DataType type : kFloats) {
     const std::uint64_t sign = sign_of(type);
