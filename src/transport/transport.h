@@ -29,6 +29,9 @@ class Transport {
 
   // Moves what can be moved without waiting. Returns whether anything moved.
   virtual bool progress() = 0;
+  // Everything published is in the hands of the operating system: a buffer that a message is read from in place may
+  // change again. Acknowledgements may still be held back, for a message to carry them later.
+  virtual bool written() { return flush(); }
   // Everything published, and every acknowledgement owed, is in the hands of the operating system. Acknowledgements
   // may be held back to coalesce them until this is asked.
   virtual bool flush() = 0;

@@ -155,6 +155,26 @@ TEST(TcpMessages, AcknowledgedByLessThanHalfAWindowWaitUntilNothingElseMovesOrFo
   EXPECT_EQ(observe(*out.credit_in), 2u);
 }
 
+TEST(TcpMessages, AreWrittenWhenTheirBuffersMayChangeThoughCreditIsStillOwed) {
+  TcpRanks ranks(2, limits(8));
+  Endpoint& out = ranks.endpoint(0, 1);
+  Endpoint& in = ranks.endpoint(1, 0);
+  const auto original = pattern(kMax, 1);
+  auto data = original;
+  send(ranks.endpoint(1, 0), pattern(10, 1), 1, Way::kInline);
+  ASSERT_TRUE(ranks.until([&] { return arrived(out) != nullptr; }));
+  take(out, *arrived(out));
+  for (int i = 0; i < 8; ++i) send(out, data, 1, Way::kRead);
+  EXPECT_FALSE(ranks[0].tcp->written()) << "more than the buffers on the way hold";
+  ASSERT_TRUE(ranks.until([&] { return ranks[0].tcp->written(); }));
+  std::fill(data.begin(), data.end(), std::byte{0});
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(ranks.until([&] { return arrived(in) != nullptr; }));
+    EXPECT_TRUE(payload_of(in, *arrived(in)) == original);
+    take(in, *arrived(in));
+  }
+}
+
 TEST(TcpMessages, CarryCreditForTheOtherWay) {
   TcpRanks ranks(2, limits(8));
   Endpoint& a = ranks.endpoint(0, 1);

@@ -152,11 +152,17 @@ void TcpPeer::finish(const FrameHeader& header) {
   if (header.kind == FrameKind::kMessage) channels_[header.channel]->arrived(header);
 }
 
+bool TcpPeer::written() const {
+  if (outgoing_.bytes != 0 && lost_.empty()) return false;
+  return std::none_of(channels_.begin(), channels_.end(),
+                      [](const auto& channel) { return channel && channel->has_unwritten(); });
+}
+
 bool TcpPeer::flushed() const {
-  if ((outgoing_.bytes != 0 || accept_due_) && lost_.empty()) return false;
-  return std::none_of(channels_.begin(), channels_.end(), [&](const auto& channel) {
-    return channel && (channel->has_unwritten() || (lost_.empty() && channel->owes_credit(true)));
-  });
+  if (!written()) return false;
+  if (!lost_.empty()) return true;
+  return !accept_due_ && std::none_of(channels_.begin(), channels_.end(),
+                                      [](const auto& channel) { return channel && channel->owes_credit(true); });
 }
 
 void TcpPeer::post(std::size_t index, std::uint64_t number, std::byte* destination, std::uint32_t length,

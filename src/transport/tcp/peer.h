@@ -49,7 +49,9 @@ class TcpPeer final : private FrameSink {
   static constexpr std::size_t kTurnBytes = 128 * 1024;
   bool write_turn(bool all_credit);
   bool read_turn();
-  // Everything published, and all credit owed, was given to the system (or the peer is gone and misses no message).
+  // Every message published was given to the system.
+  bool written() const;
+  // The same, and all credit owed was given to the system (or the peer is gone and misses no message).
   bool flushed() const;
 
   void post(std::size_t channel, std::uint64_t number, std::byte* destination, std::uint32_t length,

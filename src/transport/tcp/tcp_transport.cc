@@ -41,6 +41,7 @@ TcpTransport::TcpTransport(int rank, int ranks, Health& health, RequestConnectio
 
 TcpTransport::~TcpTransport() {
   if (health_.failed()) return;
+  write_all();
   for (TcpPeer* peer : known_) peer->finish_writing();
   const auto delivered = [](TcpPeer* peer) { return peer->delivered(); };
   const Deadline deadline = Clock::now() + limits_.close_wait;
@@ -113,6 +114,21 @@ void TcpTransport::withdraw(Endpoint& endpoint) {
 bool TcpTransport::progress() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   return lock && progress_all();
+}
+
+bool TcpTransport::written() {
+  const std::lock_guard lock(mutex_);
+  if (health_.failed()) return false;
+  bool all = true;
+  for (TcpPeer* to : known_) {
+    // Also sends what credit is due by itself.
+    while (to->write_turn(false)) {
+    }
+    watch(*to);
+    all = to->written() && all;
+  }
+  if (!all) progress_all();
+  return all;
 }
 
 bool TcpTransport::flush() {

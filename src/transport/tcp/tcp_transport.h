@@ -54,6 +54,7 @@ class TcpTransport final : public Transport {
   void post(Endpoint& endpoint, std::byte* destination, std::uint32_t length, std::uint64_t signature) override;
   void withdraw(Endpoint& endpoint) override;
   bool progress() override;
+  bool written() override;
   bool flush() override;
   int descriptor() const override { return epoll_.get(); }
 
