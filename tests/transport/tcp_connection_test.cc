@@ -1,7 +1,12 @@
 // Connections: when they come, which of two is used, how they end.
 
 #include <fcntl.h>
+#include <net/if.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+
+#include <thread>
 
 #include "transport/tcp_support.h"
 
@@ -205,6 +210,37 @@ TEST(TcpConnection, OverAPathThatOnlySwallowsIsDeadAndOneWithoutRoomIsNot) {
   EXPECT_FALSE(silent_path(1, 5, 29999, silence));
   EXPECT_FALSE(silent_path(0, 0, 90000, silence)) << "idle";
   EXPECT_FALSE(silent_path(1, 0, 90000, silence)) << "just written";
+}
+
+bool set_loopback(bool up) {
+  const UniqueFd any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  if (up) request.ifr_flags = IFF_UP;
+  return ::ioctl(any.get(), SIOCSIFFLAGS, &request) == 0;
+}
+
+TEST(TcpConnection, WhosePacketsAreSwallowedFailsNamingThePeer) {
+  bool possible = false;
+  // A namespace of its own for this thread: its loopback can be cut.
+  std::thread([&] {
+    possible = ::unshare(CLONE_NEWNET) == 0 && set_loopback(true);
+    if (!possible) return;
+    TcpLimits impatient = limits();
+    impatient.silence = std::chrono::milliseconds(300);
+    TcpRanks ranks(2, impatient);
+    EXPECT_TRUE(exchange(ranks));
+    ranks.settle();
+    ASSERT_TRUE(set_loopback(false));
+    send(ranks.endpoint(0, 1), pattern(10, 1), 1, Way::kInline);
+    EXPECT_TRUE(ranks.until([&] { return ranks[0].health->failed(); }));
+    if (!ranks[0].health->failed()) return;
+    EXPECT_EQ(ranks[0].health->reason().peer(), 1);
+    EXPECT_NE(std::string(ranks[0].health->reason().what()).find("carried nothing"), std::string::npos)
+        << ranks[0].health->reason().what();
+    ranks[1].health->fail(ErrorCode::kRemote, "nothing more to deliver");
+  }).join();
+  if (!possible) GTEST_SKIP() << "this needs the right to make a network namespace";
 }
 
 }  // namespace
