@@ -25,17 +25,30 @@ void PeerSegments::consider(const Offer& offer) {
   publish(*confirmed_, peek(*confirmed_) | std::uint64_t{1} << offer.segment);  // observed by the sender
 }
 
+// Opens what a descriptor of another process refers to, if it is memory of this size, without touching it if it is not:
+// opening a pipe may wait, and opening a device may do something.
+UniqueFd PeerSegments::open_memory(const Offer& offer) {
+  const auto is_it = [&offer](int fd) {
+    struct stat status {};
+    return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+           static_cast<std::uint64_t>(status.st_size) == offer.bytes;
+  };
+  const std::string theirs = fmt::format("/proc/{}/fd/{}", offer.process, offer.descriptor);
+  const UniqueFd found(::open(theirs.c_str(), O_PATH | O_CLOEXEC));
+  if (!found || !is_it(found.get())) return {};
+  const std::string ours = fmt::format("/proc/self/fd/{}", found.get());
+  return UniqueFd(::open(ours.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+}
+
 bool PeerSegments::open(const Offer& offer, Known& known) {
-  if (offer.process == static_cast<std::uint32_t>(::getpid())) {
+  if (offer.process == static_cast<std::uint32_t>(::getpid()) && SharedHeap::of_process().made(offer)) {
     // Another rank of this process: its memory is ours.
     known.base = SharedHeap::of_process().base(offer.segment);
     known.bytes = offer.bytes;
     return true;
   }
-  const std::string path = fmt::format("/proc/{}/fd/{}", offer.process, offer.descriptor);
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0 || static_cast<std::uint64_t>(status.st_size) != offer.bytes) return false;
+  const UniqueFd fd = open_memory(offer);
+  if (!fd || offer.bytes < sizeof(offer.nonce)) return false;
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_SEAL;
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) return false;

@@ -29,6 +29,10 @@ class PeerSegments {
     return known.base + place.offset;
   }
 
+  void count_read() { add(reads_, 1); }
+  // Messages of the peer that were read where they lay. Any thread.
+  std::uint64_t reads() const { return peek(reads_); }
+
  private:
   struct Known {
     const std::byte* base = nullptr;
@@ -36,10 +40,12 @@ class PeerSegments {
     bool considered = false;
   };
   bool open(const Offer& offer, Known& known);
+  static UniqueFd open_memory(const Offer& offer);
 
   std::vector<Known> known_;  // by segment, empty until the first offer
   std::vector<MappedMemory> mappings_;
   Word* confirmed_;
+  Word reads_{0};
 };
 
 }  // namespace tutti

@@ -11,39 +11,54 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <optional>
+#include <fstream>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/net/key.h"
 #include "tutti/error.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::size_t kProofBytes = 32;
 constexpr int kBacklog = 4096;
-constexpr timeval kPatience{2, 0};     // for one answer: both sides are local
-constexpr uid_t kOverflowUid = 65534;  // what another user namespace's users look like
+constexpr timeval kClientPatience{10, 0};  // the leader may have hundreds to answer
+constexpr std::chrono::seconds kPatience(2);
+constexpr std::size_t kMostCallers = 256;
+constexpr std::chrono::milliseconds kGrace(250);  // a caller that said nothing for so long gives way to another
+constexpr uid_t kOverflowUid = 65534;             // what another user namespace's users look like
 
-using Proof = std::array<unsigned char, kProofBytes>;
+using Proof = std::array<std::byte, Key::kBytes>;
 
-// What a caller sends: who it is, and that it knows the key.
+//   caller                                       leader
+//                                            ◀─  nonce
+//   rank, nonce, proof over the leader's     ─▶
+//                                            ◀─  proof over the caller's, with the descriptor
+using Challenge = std::array<std::byte, 32>;
 struct SegmentRequest {
   std::int32_t rank;
+  Challenge challenge;
   Proof proof;
 };
-static_assert(sizeof(SegmentRequest) == 36);
+static_assert(sizeof(SegmentRequest) == 68);
 
-Proof prove(std::span<const std::byte> key, std::string_view text) {
-  Proof proof;
-  crypto_generichash(proof.data(), proof.size(), reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-                     reinterpret_cast<const unsigned char*>(key.data()), key.size());
-  return proof;
+Challenge new_challenge() {
+  Challenge challenge;
+  randombytes_buf(challenge.data(), challenge.size());
+  return challenge;
 }
 
-Proof prove_request(std::span<const std::byte> key, int leader, int rank) {
-  return prove(key, fmt::format("segment of {} for {}", leader, rank));
+Proof prove(std::span<const std::byte> key, const std::string& role, std::span<const std::byte> challenge = {}) {
+  return Key(key.first<Key::kBytes>()).authenticate(role, challenge);
+}
+Proof prove_request(std::span<const std::byte> key, int leader, int rank, const Challenge& challenge) {
+  return prove(key, fmt::format("segment of {} for {}", leader, rank), challenge);
+}
+Proof prove_answer(std::span<const std::byte> key, int leader, int rank, const Challenge& challenge) {
+  return prove(key, fmt::format("segment of {} goes to {}", leader, rank), challenge);
 }
 
 std::pair<sockaddr_un, socklen_t> socket_address(const std::string& name, bool abstract) {
@@ -57,6 +72,8 @@ std::pair<sockaddr_un, socklen_t> socket_address(const std::string& name, bool a
 UniqueFd listen_at(const std::string& name, bool abstract) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return {};
+  // A socket file gets the socket's mode: never is there a moment in which others may connect, nor a path to change.
+  if (::fchmod(socket.get(), 0600) != 0) return {};
   const auto [address, length] = socket_address(name, abstract);
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) return {};
   if (::listen(socket.get(), kBacklog) != 0) return {};
@@ -66,8 +83,8 @@ UniqueFd listen_at(const std::string& name, bool abstract) {
 UniqueFd connect_to(const std::string& name, bool abstract) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return {};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kClientPatience, sizeof(kClientPatience));
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kClientPatience, sizeof(kClientPatience));
   const auto [address, length] = socket_address(name, abstract);
   int result = 0;
   do {
@@ -76,11 +93,21 @@ UniqueFd connect_to(const std::string& name, bool abstract) {
   return result == 0 ? std::move(socket) : UniqueFd();
 }
 
+// Whether users of other user namespaces can appear here: not in one that has a name for everybody, where the overflow
+// user is a user like others.
+bool strangers_have_no_uid() {
+  std::uint64_t inside = 0;
+  std::uint64_t outside = 0;
+  std::uint64_t count = 0;
+  std::ifstream map("/proc/self/uid_map");
+  return !(map >> inside >> outside >> count) || count < 0xFFFFFFFF;
+}
+
 bool same_user(int socket) {
   ucred credentials{};
   socklen_t length = sizeof(credentials);
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return false;
-  return credentials.uid == ::geteuid() || credentials.uid == kOverflowUid;
+  return credentials.uid == ::geteuid() || (credentials.uid == kOverflowUid && strangers_have_no_uid());
 }
 
 template <class Transfer>
@@ -98,9 +125,9 @@ union DescriptorMessage {
   char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-void send_descriptor(int socket, int descriptor) {
-  char byte = 1;
-  iovec data{&byte, 1};
+// Proof and descriptor in one message. The buffer of a new socket takes it at once.
+void send_descriptor(int socket, Proof proof, int descriptor) {
+  iovec data{proof.data(), proof.size()};
   DescriptorMessage control{};
   msghdr message{};
   message.msg_iov = &data;
@@ -115,32 +142,53 @@ void send_descriptor(int socket, int descriptor) {
   retry([&] { return ::sendmsg(socket, &message, MSG_NOSIGNAL); });
 }
 
-UniqueFd receive_descriptor(int socket) {
-  char byte = 0;
-  iovec data{&byte, 1};
+UniqueFd receive_descriptor(int socket, const Proof& expected) {
+  Proof proof{};
+  iovec data{proof.data(), proof.size()};
   DescriptorMessage control{};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
   message.msg_control = control.bytes;
   message.msg_controllen = sizeof(control.bytes);
-  if (retry([&] { return ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC); }) != 1) return {};
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  const ssize_t got = retry([&] { return ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL); });
+  const cmsghdr* header = got < 0 ? nullptr : CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
       header->cmsg_len != CMSG_LEN(sizeof(int))) {
     return {};
   }
-  int descriptor = -1;
-  std::memcpy(&descriptor, CMSG_DATA(header), sizeof(int));
-  return UniqueFd(descriptor);
+  int number = -1;
+  std::memcpy(&number, CMSG_DATA(header), sizeof(int));
+  UniqueFd descriptor(number);  // closed unless it is the leader's
+  if (got != static_cast<ssize_t>(proof.size()) || !equal_in_constant_time(proof, expected)) return {};
+  return descriptor;
+}
+
+UniqueFd ask(int socket, std::span<const std::byte> key, int leader, int rank) {
+  Challenge theirs;
+  if (retry([&] { return ::recv(socket, theirs.data(), theirs.size(), MSG_WAITALL); }) !=
+      static_cast<ssize_t>(theirs.size())) {
+    return {};
+  }
+  const SegmentRequest request{rank, new_challenge(), prove_request(key, leader, rank, theirs)};
+  if (retry([&] { return ::send(socket, &request, sizeof(request), MSG_NOSIGNAL); }) != sizeof(request)) return {};
+  return receive_descriptor(socket, prove_answer(key, leader, rank, request.challenge));
 }
 
 }  // namespace
 
+struct SegmentServer::Caller {
+  UniqueFd socket;
+  Challenge challenge = new_challenge();
+  Clock::time_point since = Clock::now();
+  SegmentRequest request{};
+  std::size_t received = 0;
+};
+
 SegmentAddress SegmentAddress::derive(std::span<const std::byte> key, int leader, const std::string& directory) {
   const Proof name = prove(key, fmt::format("address of {}", leader));
   std::array<char, 33> hex;
-  sodium_bin2hex(hex.data(), hex.size(), name.data(), 16);
+  sodium_bin2hex(hex.data(), hex.size(), reinterpret_cast<const unsigned char*>(name.data()), 16);
   SegmentAddress address;
   address.abstract_name = fmt::format("tutti-{}", hex.data());
   const std::string path = fmt::format("{}/tutti-{}", directory, hex.data());
@@ -154,14 +202,13 @@ SegmentServer::SegmentServer(const SegmentAddress& address, std::vector<std::byt
   if (!abstract_) {
     throw Error(ErrorCode::kSystem, fmt::format("cannot listen on a local socket: {}", std::strerror(errno)));
   }
-  if (!address_.path.empty()) {
-    file_ = listen_at(address_.path, false);
-    if (file_) ::chmod(address_.path.c_str(), 0600);
-  }
+  if (!address_.path.empty()) file_ = listen_at(address_.path, false);
   wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
   if (!wake_) throw Error(ErrorCode::kSystem, fmt::format("cannot create an eventfd: {}", std::strerror(errno)));
   thread_ = std::thread([this] { serve(); });
 }
+
+SegmentServer::~SegmentServer() { stop(); }
 
 void SegmentServer::stop() {
   if (!thread_.joinable()) return;
@@ -169,42 +216,77 @@ void SegmentServer::stop() {
   retry([&] { return ::write(wake_.get(), &one, sizeof(one)); });
   thread_.join();
   if (file_) ::unlink(address_.path.c_str());
+  callers_.clear();
   abstract_.reset();
   file_.reset();
 }
 
 void SegmentServer::serve() {
-  std::array<pollfd, 3> waits{pollfd{wake_.get(), POLLIN, 0}, pollfd{abstract_.get(), POLLIN, 0},
-                              pollfd{file_.get(), POLLIN, 0}};
+  std::vector<pollfd> waits;
   while (true) {
-    if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return;
+    const Clock::time_point now = Clock::now();
+    std::erase_if(callers_, [now](const auto& caller) { return now - caller->since > kPatience; });
+    // Who comes while the table is full waits in the system's queue until the oldest had its time.
+    const bool full = callers_.size() >= kMostCallers;
+    if (full && now - callers_.front()->since > kGrace) callers_.erase(callers_.begin());
+    const short listen = callers_.size() < kMostCallers ? POLLIN : 0;
+    waits.assign({{wake_.get(), POLLIN, 0}, {abstract_.get(), listen, 0}, {file_.get(), listen, 0}});
+    for (const auto& caller : callers_) waits.push_back({caller->socket.get(), POLLIN, 0});
+    const int patience = callers_.empty() ? -1 : 50;
+    if (::poll(waits.data(), waits.size(), patience) < 0 && errno != EINTR) return;
     if (waits[0].revents != 0) return;
-    for (std::size_t i = 1; i < waits.size(); ++i) {
-      if (waits[i].revents & POLLIN) answer(waits[i].fd);
+    constexpr std::size_t kListeners = 3;
+    for (std::size_t i = waits.size(); i-- > kListeners;) {
+      const auto caller = callers_.begin() + static_cast<std::ptrdiff_t>(i - kListeners);
+      if (waits[i].revents != 0 && answer(**caller)) callers_.erase(caller);
+    }
+    for (std::size_t i = 1; i < kListeners; ++i) {
+      if (waits[i].revents & POLLIN) accept(waits[i].fd);
     }
   }
 }
 
-void SegmentServer::answer(int listener) {
-  UniqueFd caller(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-  if (!caller || !same_user(caller.get())) return;
-  ::setsockopt(caller.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
-  ::setsockopt(caller.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
-  SegmentRequest request{};
-  if (retry([&] { return ::recv(caller.get(), &request, sizeof(request), MSG_WAITALL); }) != sizeof(request)) return;
-  const Proof expected = prove_request(key_, leader_, request.rank);
-  if (sodium_memcmp(expected.data(), request.proof.data(), expected.size()) != 0) return;
-  send_descriptor(caller.get(), segment_);
+void SegmentServer::accept(int listener) {
+  auto caller = std::make_unique<Caller>();
+  caller->socket = UniqueFd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!caller->socket) {
+    // Out of descriptors, perhaps: the caller stays in the queue, and this thread does not spin.
+    if (errno != EAGAIN) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return;
+  }
+  if (!same_user(caller->socket.get())) return;
+  const Challenge& challenge = caller->challenge;
+  if (retry([&] { return ::send(caller->socket.get(), challenge.data(), challenge.size(), MSG_NOSIGNAL); }) !=
+      static_cast<ssize_t>(challenge.size())) {
+    return;
+  }
+  callers_.push_back(std::move(caller));
+}
+
+// Takes what a caller said; whether it is done with.
+bool SegmentServer::answer(Caller& caller) {
+  SegmentRequest& request = caller.request;
+  const auto into = std::as_writable_bytes(std::span(&request, 1)).subspan(caller.received);
+  const ssize_t got = retry([&] { return ::recv(caller.socket.get(), into.data(), into.size(), 0); });
+  if (got < 0 && errno == EAGAIN) return false;
+  if (got <= 0) return true;
+  caller.received += static_cast<std::size_t>(got);
+  if (caller.received < sizeof(request)) return false;
+  if (equal_in_constant_time(request.proof, prove_request(key_, leader_, request.rank, caller.challenge))) {
+    send_descriptor(caller.socket.get(), prove_answer(key_, leader_, request.rank, request.challenge), segment_);
+  }
+  return true;
 }
 
 UniqueFd request_segment(const SegmentAddress& address, std::span<const std::byte> key, int leader, int rank) {
-  UniqueFd socket = connect_to(address.abstract_name, true);
-  if (!socket && !address.path.empty()) socket = connect_to(address.path, false);
-  if (!socket || !same_user(socket.get())) return {};
-  const SegmentRequest request{rank, prove_request(key, leader, rank)};
-  if (retry([&] { return ::send(socket.get(), &request, sizeof(request), MSG_NOSIGNAL); }) != sizeof(request))
-    return {};
-  return receive_descriptor(socket.get());
+  for (const bool abstract : {true, false}) {
+    const std::string& name = abstract ? address.abstract_name : address.path;
+    if (name.empty()) continue;
+    const UniqueFd socket = connect_to(name, abstract);
+    if (!socket || !same_user(socket.get())) continue;
+    if (UniqueFd descriptor = ask(socket.get(), key, leader, rank)) return descriptor;
+  }
+  return {};
 }
 
 }  // namespace tutti

@@ -2,8 +2,8 @@
 
 #include <sys/un.h>
 
-#include <atomic>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <thread>
@@ -20,18 +20,22 @@ struct SegmentAddress {
   static SegmentAddress derive(std::span<const std::byte> key, int leader, const std::string& directory);
 };
 
-// Hands a segment's descriptor to every caller of the same user that proves that it knows the key. Owned by the leader
-// while a group forms; serves on a thread of its own, which ends with stop().
+// Hands a segment's descriptor to every caller of the same user that proves, over a fresh challenge, that it knows the
+// key. Callers that say nothing cost a descriptor for a moment and hold up nobody. Owned by the leader while a group
+// forms; serves on a thread of its own, which ends with stop().
 class SegmentServer {
  public:
   // Throws Error(kSystem) when not even the abstract socket can be opened.
   SegmentServer(const SegmentAddress& address, std::vector<std::byte> key, int leader, int segment);
-  ~SegmentServer() { stop(); }
+  ~SegmentServer();
   void stop();
 
  private:
+  struct Caller;
+
   void serve();
-  void answer(int listener);
+  void accept(int listener);
+  bool answer(Caller& caller);
 
   SegmentAddress address_;
   std::vector<std::byte> key_;
@@ -40,10 +44,12 @@ class SegmentServer {
   UniqueFd abstract_;
   UniqueFd file_;
   UniqueFd wake_;
+  std::vector<std::unique_ptr<Caller>> callers_;  // by age; of the serving thread
   std::thread thread_;
 };
 
-// Asks a leader for its segment. An empty handle: no such socket within reach, or refused.
+// Asks a leader for its segment, and believes only one that proves that it knows the key, too. An empty handle: no such
+// socket within reach, or refused.
 UniqueFd request_segment(const SegmentAddress& address, std::span<const std::byte> key, int leader, int rank);
 
 }  // namespace tutti

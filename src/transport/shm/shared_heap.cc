@@ -122,4 +122,11 @@ Offer SharedHeap::offer(std::uint64_t segment) const {
 
 std::byte* SharedHeap::base(std::uint64_t segment) const { return spans_[segment - 1].begin; }
 
+bool SharedHeap::made(const Offer& offer) const {
+  const std::lock_guard lock(mutex_);
+  if (offer.segment == 0 || offer.segment > arenas_.size()) return false;
+  const Arena& arena = *arenas_[offer.segment - 1];
+  return offer.nonce == arena.nonce && offer.bytes == arena.segment.size();
+}
+
 }  // namespace tutti

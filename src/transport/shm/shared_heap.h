@@ -39,6 +39,8 @@ class SharedHeap {
   // What another process needs to map a segment. REQUIRES: find() named it.
   Offer offer(std::uint64_t segment) const;
   std::byte* base(std::uint64_t segment) const;
+  // Whether this heap made the offer. A process id alone does not say so: process namespaces count apart.
+  bool made(const Offer& offer) const;
 
  private:
   struct Arena {

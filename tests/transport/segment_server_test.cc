@@ -1,0 +1,171 @@
+#include "transport/shm/segment_server.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "base/net/key.h"
+#include "transport/shm/segment.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kLeader = 2;
+constexpr int kRank = 5;
+constexpr std::size_t kBytes = 8192;
+constexpr std::size_t kChallengeBytes = 32;
+constexpr std::size_t kRequestBytes = 68;
+
+std::vector<std::byte> new_key() {
+  const Key key = Key::random();
+  return {key.bytes().begin(), key.bytes().end()};
+}
+
+std::pair<sockaddr_un, socklen_t> abstract_address(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  return {address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())};
+}
+
+UniqueFd connect_to(const std::string& name) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto [address, length] = abstract_address(name);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length), 0) << std::strerror(errno);
+  return socket;
+}
+
+// Somebody else who has taken the leader's place.
+UniqueFd listen_at(const std::string& name) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto [address, length] = abstract_address(name);
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length), 0) << std::strerror(errno);
+  EXPECT_EQ(::listen(socket.get(), 16), 0);
+  return socket;
+}
+
+class SegmentServerTest : public testing::Test {
+ protected:
+  std::vector<std::byte> key_ = new_key();
+  SegmentAddress address_ = SegmentAddress::derive(key_, kLeader, "");
+  Segment segment_ = Segment::create(kBytes);
+};
+
+TEST_F(SegmentServerTest, GivesTheSegmentToWhoKnowsTheKeyAndToNobodyElse) {
+  segment_.data()[17] = std::byte{42};
+  const SegmentServer server(address_, key_, kLeader, segment_.descriptor());
+  const Segment got = Segment::map(request_segment(address_, key_, kLeader, kRank), kBytes);
+  EXPECT_EQ(got.data()[17], std::byte{42});
+  EXPECT_FALSE(request_segment(address_, new_key(), kLeader, kRank)) << "another key";
+  EXPECT_FALSE(request_segment(address_, key_, kLeader + 1, kRank)) << "meant for another leader";
+}
+
+TEST_F(SegmentServerTest, IsNotHeldUpByCallersThatSayNothing) {
+  const SegmentServer server(address_, key_, kLeader, segment_.descriptor());
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 300; ++i) silent.push_back(connect_to(address_.abstract_name));
+  EXPECT_TRUE(request_segment(address_, key_, kLeader, kRank));
+}
+
+TEST_F(SegmentServerTest, IsNotImpressedByARequestThatWasRecorded) {
+  std::array<std::byte, kRequestBytes> recorded{};
+  {
+    const UniqueFd squatter = listen_at(address_.abstract_name);
+    std::thread honest([&] { EXPECT_FALSE(request_segment(address_, key_, kLeader, kRank)); });
+    const UniqueFd caller(::accept(squatter.get(), nullptr, nullptr));
+    const std::array<std::byte, kChallengeBytes> challenge{};
+    EXPECT_EQ(::send(caller.get(), challenge.data(), challenge.size(), 0), static_cast<ssize_t>(challenge.size()));
+    EXPECT_EQ(::recv(caller.get(), recorded.data(), recorded.size(), MSG_WAITALL),
+              static_cast<ssize_t>(recorded.size()));
+    ::shutdown(caller.get(), SHUT_RDWR);
+    honest.join();
+  }
+  const SegmentServer server(address_, key_, kLeader, segment_.descriptor());
+  const UniqueFd attacker = connect_to(address_.abstract_name);
+  std::array<std::byte, kChallengeBytes> challenge;
+  EXPECT_EQ(::recv(attacker.get(), challenge.data(), challenge.size(), MSG_WAITALL),
+            static_cast<ssize_t>(challenge.size()));
+  EXPECT_EQ(::send(attacker.get(), recorded.data(), recorded.size(), 0), static_cast<ssize_t>(recorded.size()));
+  std::byte answer;
+  EXPECT_EQ(::recv(attacker.get(), &answer, 1, 0), 0) << "it closes without a word";
+}
+
+TEST_F(SegmentServerTest, HasToProveThatItKnowsTheKeyToo) {
+  const UniqueFd squatter = listen_at(address_.abstract_name);
+  std::thread leader([&] {
+    const UniqueFd caller(::accept(squatter.get(), nullptr, nullptr));
+    std::array<std::byte, kRequestBytes> bytes{};
+    ::send(caller.get(), bytes.data(), kChallengeBytes, MSG_NOSIGNAL);
+    ::recv(caller.get(), bytes.data(), bytes.size(), MSG_WAITALL);
+    // A descriptor of its own with the caller's proof: the best it can do.
+    iovec data{bytes.data() + kRequestBytes - 32, 32};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int descriptor = segment_.descriptor();
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+    EXPECT_EQ(::sendmsg(caller.get(), &message, MSG_NOSIGNAL), 32);
+  });
+  EXPECT_FALSE(request_segment(address_, key_, kLeader, kRank));
+  leader.join();
+}
+
+TEST_F(SegmentServerTest, HasASocketFileForItsOwnerOnlyAndRemovesIt) {
+  std::string directory = testing::TempDir() + "tutti-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  const mode_t before = ::umask(0);
+  const SegmentAddress address = SegmentAddress::derive(key_, kLeader, directory);
+  {
+    const SegmentServer server(address, key_, kLeader, segment_.descriptor());
+    struct stat status {};
+    ASSERT_EQ(::stat(address.path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0600u);
+    SegmentAddress file_only = address;
+    file_only.abstract_name.clear();
+    EXPECT_TRUE(request_segment(file_only, key_, kLeader, kRank));
+  }
+  ::umask(before);
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  std::filesystem::remove(directory);
+}
+
+TEST_F(SegmentServerTest, RefusesAnotherUserThoughItKnowsTheKey) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can pose as another user";
+  std::uint64_t inside = 0;
+  std::uint64_t outside = 0;
+  std::uint64_t count = 0;
+  std::ifstream("/proc/self/uid_map") >> inside >> outside >> count;
+  if (count < 0xFFFFFFFF) GTEST_SKIP() << "in a user namespace, user 65534 may be anybody";
+  const SegmentServer server(address_, key_, kLeader, segment_.descriptor());
+  for (const uid_t user : {uid_t{4711}, uid_t{65534}}) {
+    std::thread([&] {
+      // Credentials belong to a thread in the kernel: setresuid as a system call changes this one only.
+      ASSERT_EQ(::syscall(SYS_setresuid, user, user, user), 0);
+      const UniqueFd caller = connect_to(address_.abstract_name);
+      std::byte byte;
+      EXPECT_EQ(::recv(caller.get(), &byte, 1, 0), 0) << "user " << user << " gets not even a challenge";
+    }).join();
+  }
+}
+
+}  // namespace
+}  // namespace tutti
