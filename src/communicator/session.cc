@@ -50,6 +50,16 @@ class Session::Turn {
   Session& session_;
 };
 
+namespace {
+
+std::vector<Transport*> pointers_to(const std::vector<std::unique_ptr<Transport>>& transports) {
+  std::vector<Transport*> pointers;
+  for (const auto& transport : transports) pointers.push_back(transport.get());
+  return pointers;
+}
+
+}  // namespace
+
 Session::Session(Parts parts)
     : name_(std::move(parts.name)),
       placement_(std::move(parts.placement)),
@@ -62,6 +72,7 @@ Session::Session(Parts parts)
       channels_(std::move(parts.channels)),
       point_to_point_(std::move(parts.point_to_point)),
       owned_transports_(std::move(parts.transports)),
+      transports_(pointers_to(owned_transports_)),  // before the executor, which keeps a view of it
       selector_(std::move(parts.selector)),
       control_(std::move(parts.control)),
       executor_(channels_, transports_, *health_,
@@ -70,7 +81,6 @@ Session::Session(Parts parts)
       spin_(parts.spin),
       setup_seconds_(parts.setup_seconds),
       discovery_seconds_(parts.discovery_seconds) {
-  for (const auto& transport : owned_transports_) transports_.push_back(transport.get());
   control_->set_describe_call([log = log_.get()](std::uint64_t sequence, CallDescription& out) {
     CallShape shape;
     if (!log->find(sequence, shape)) return false;
