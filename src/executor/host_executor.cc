@@ -101,11 +101,12 @@ Progress HostExecutor::advance(Call& call, int channel) {
 
 // The call has ended for the caller when no peer reads its buffers and nothing that peers wait for is still here.
 Progress HostExecutor::finish(Call& call) {
+  // Everything that came was consumed: peers that lack credit may know now, also those on whom the waits below depend.
+  if (peek(progress_) != call.sequence) publish(progress_, call.sequence);  // observed by refresh_acknowledged()
   for (Transport* transport : transports_) {
     if (!transport->flush()) return Progress::kAgain;
   }
   if (call.read_in_place && !buffers_released(call)) return Progress::kAgain;
-  publish(progress_, call.sequence);  // observed by refresh_acknowledged() at ranks that lack credit
   return Progress::kDone;
 }
 
