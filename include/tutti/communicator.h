@@ -41,6 +41,8 @@ struct Statistics {
   };
   // By name: "all_reduce" … "barrier", "send", "recv".
   std::map<std::string, PerCollective> collectives;
+  // Messages that this rank read out of the buffers of others, which they have from allocate(), without a copy.
+  std::uint64_t messages_read_in_place = 0;
   double setup_seconds = 0;      // from the call that made the communicator until it was ready
   double discovery_seconds = 0;  // of which: finding out what the machine is made of, once per process
 };
