@@ -10,7 +10,6 @@
 #include "base/net/interfaces.h"
 #include "bootstrap/control_node.h"
 #include "bootstrap/host.h"
-#include "bootstrap/open_sockets.h"
 #include "bootstrap/reach_root.h"
 #include "bootstrap/root_server.h"
 #include "bootstrap/sockets.h"
@@ -126,7 +125,7 @@ class TreeControlPlane : public ControlPlane {
   std::vector<std::byte> derive_key(std::string_view purpose) const override { return key_for(own_, purpose); }
 
   void leave(std::uint64_t last_call) override {
-    if (!node_ || OpenSockets::in_forked_child()) return;
+    if (!node_ || !process_->is_this()) return;
     on_loop([last_call](ControlNode& node) { node.leave(last_call); });
     {
       std::unique_lock lock(results_.mutex);
@@ -140,7 +139,7 @@ class TreeControlPlane : public ControlPlane {
   static Error as_error(const Poison& poison) { return {poison.code, poison.reason, poison.peer}; }
 
   void check_usable() const {
-    if (OpenSockets::in_forked_child()) {
+    if (!process_->is_this()) {
       throw Error(
           ErrorCode::kUnsupported,
           fmt::format("communicator \"{}\" was made before fork(): make a new one in the child", membership_.name));
@@ -238,7 +237,7 @@ class TreeControlPlane : public ControlPlane {
   }
 
   void close() {
-    if (OpenSockets::in_forked_child()) {
+    if (!process_->is_this()) {
       // The thread that owns these is in the parent.
       static_cast<void>(node_.release());
       static_cast<void>(root_.release());

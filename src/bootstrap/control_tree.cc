@@ -69,7 +69,7 @@ void ControlTree::add(int rank, UniqueFd socket, Role role) {
   const std::size_t limit = std::max({RankTable::max_bytes(self_.own.ranks), TreeState::max_bytes(self_.own.ranks),
                                       gather_max_bytes(self_.own.ranks)});
   const auto connection = std::make_shared<Connection>(loop_, std::move(socket), limit);
-  neighbours_[rank] = {connection, role, false};
+  neighbours_[rank] = {connection, role, false, false};
   if (role == Role::kParent) parent_ = rank;
   connection->start([this, rank](FrameType type, std::span<const std::byte> payload) { receive(rank, type, payload); },
                     [this, rank](const std::string& trouble) { ended(rank, trouble); });
@@ -82,6 +82,15 @@ void ControlTree::receive(int rank, FrameType type, std::span<const std::byte> p
     case FrameType::kHeartbeat:
       return;
     case FrameType::kState:
+      neighbours_.at(rank).introduced = true;
+      learn(TreeState::decode(payload, self_.own.ranks), rank);
+      // A new parent, and not about to leave, too: the former one need not relay any more.
+      if (searching_ && rank == parent_) {
+        if (has_left(rank)) return orphaned();
+        searching_ = false;
+        release_former_parents();
+      }
+      return;
     case FrameType::kGoodbye:
       return learn(TreeState::decode(payload, self_.own.ranks), rank);
     case FrameType::kPoison: {
@@ -104,16 +113,18 @@ void ControlTree::ended(int rank, const std::string& trouble) {
   const Neighbour neighbour = std::move(found->second);
   neighbours_.erase(found);
   // An end is the answer to this rank's own, or it was announced; otherwise it is a death.
-  const bool expected = neighbour.connection->finishing() || neighbour.released || has_left(rank);
+  const bool expected =
+      !neighbour.introduced || neighbour.connection->finishing() || neighbour.released || has_left(rank);
   neighbour.connection->close();
   if (rank == parent_) parent_ = kNobody;
   if (!poison_ && !expected) {
-    const std::string reason = fmt::format("{} of communicator \"{}\" died: its control connection ended{}{}",
-                                           describe(rank), self_.name, trouble.empty() ? "" : ": ", trouble);
+    const std::string reason =
+        fmt::format("{} of communicator \"{}\" died: its control connection to rank {} ended{}{}", describe(rank),
+                    self_.name, self_.own.rank, trouble.empty() ? "" : ": ", trouble);
     learn_poison({ErrorCode::kRemote, rank, reason}, kNobody);
   }
-  // Nobody relays any more: another parent is needed now.
-  if (neighbour.role == Role::kFormerParent && searching_ && !dialer_) find_parent();
+  // Nobody relays any more, or the new parent was gone already: another one is needed now.
+  if (searching_ && !dialer_ && parent_ == kNobody && neighbour.role != Role::kChild) find_parent();
   if (leaving_) advance_leave();
 }
 
@@ -234,15 +245,9 @@ void ControlTree::find_parent() {
     searching_ = false;  // this rank is the lowest that is left: the root of the tree
     return release_former_parents();
   }
-  join(candidate, table_->addresses(candidate), kSearchPatience, [this, candidate](const std::string&) {
-    if (poison_ || leaving_) return;
-    if (parent_ != candidate) {
-      tried_.insert(candidate);
-      return find_parent();
-    }
-    searching_ = false;
-    if (has_left(candidate)) return orphaned();  // before this rank came
-    release_former_parents();
+  tried_.insert(candidate);
+  join(candidate, table_->addresses(candidate), kSearchPatience, [this](const std::string& trouble) {
+    if (searching_ && !trouble.empty()) find_parent();
   });
 }
 

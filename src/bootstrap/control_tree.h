@@ -59,7 +59,8 @@ class ControlTree {
   struct Neighbour {
     std::shared_ptr<Connection> connection;
     Role role = Role::kChild;
-    bool released = false;  // this child said that it has another parent
+    bool introduced = false;  // it sent its state: until then it may have changed its mind and not know that it is here
+    bool released = false;    // this child said that it has another parent
   };
 
   void add(int rank, UniqueFd socket, Role role);

@@ -12,6 +12,7 @@
 #include <asio/steady_timer.hpp>
 #include <future>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "bootstrap/open_sockets.h"
@@ -20,7 +21,18 @@ namespace tutti {
 
 using Executor = asio::io_context::executor_type;
 
+namespace {
+
+// What may hold a callback that in turn holds it.
+struct Waiting {
+  virtual ~Waiting() = default;
+  virtual void forget() = 0;
+};
+
+}  // namespace
+
 struct EventLoop::Impl {
+  std::set<Waiting*> waiting;  // all timers and watches there are; goes last
   asio::io_context context{1};
   std::optional<asio::executor_work_guard<Executor>> work{context.get_executor()};
   std::thread thread;
@@ -50,6 +62,8 @@ EventLoop::~EventLoop() {
   // What is still waited for belongs to nobody any more; what was posted runs first.
   asio::post(impl_->context, [this] { impl_->context.stop(); });
   impl_->thread.join();
+  // Connections that still lingered keep themselves alive through their callbacks.
+  while (!impl_->waiting.empty()) (*impl_->waiting.begin())->forget();
 }
 
 void EventLoop::post(std::function<void()> work) { asio::post(impl_->context, std::move(work)); }
@@ -64,14 +78,21 @@ void EventLoop::call(const std::function<void()>& work) {
   done.get_future().wait();
 }
 
-struct Timer::State {
-  explicit State(asio::io_context& context) : timer(context) {}
+struct Timer::State : Waiting {
+  explicit State(EventLoop::Impl& loop) : loop(loop), timer(loop.context) { loop.waiting.insert(this); }
+  ~State() override { loop.waiting.erase(this); }
+  void forget() override {
+    loop.waiting.erase(this);
+    static_cast<void>(std::exchange(callback, nullptr));
+  }
+
+  EventLoop::Impl& loop;
   asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, Executor> timer;
   std::function<void()> callback;
   std::uint64_t armed = 0;  // tells an old wait from the present one
 };
 
-Timer::Timer(EventLoop& loop) : state_(std::make_shared<State>(loop.impl().context)) {}
+Timer::Timer(EventLoop& loop) : state_(std::make_shared<State>(loop.impl())) {}
 Timer::Timer(Timer&&) noexcept = default;
 Timer& Timer::operator=(Timer&& other) noexcept {
   if (this != &other) {
@@ -100,9 +121,20 @@ void Timer::cancel() {
   state_->timer.cancel();
 }
 
-struct Watch::State {
-  State(asio::io_context& context, int fd) : descriptor(context, fd) { OpenSockets::add(fd); }
-  ~State() { close(); }
+struct Watch::State : Waiting {
+  State(EventLoop::Impl& loop, int fd) : loop(loop), descriptor(loop.context, fd) {
+    loop.waiting.insert(this);
+    OpenSockets::add(fd);
+  }
+  ~State() override {
+    loop.waiting.erase(this);
+    close();
+  }
+  void forget() override {
+    loop.waiting.erase(this);
+    const auto reading = std::exchange(readable, nullptr);
+    const auto writing = std::exchange(writable, nullptr);
+  }
 
   void close() {
     readable = nullptr;
@@ -114,12 +146,13 @@ struct Watch::State {
     }
   }
 
+  EventLoop::Impl& loop;
   asio::posix::basic_stream_descriptor<Executor> descriptor;
   std::function<void()> readable;
   std::function<void()> writable;
 };
 
-Watch::Watch(EventLoop& loop, UniqueFd fd) : state_(std::make_shared<State>(loop.impl().context, fd.release())) {}
+Watch::Watch(EventLoop& loop, UniqueFd fd) : state_(std::make_shared<State>(loop.impl(), fd.release())) {}
 Watch::Watch(Watch&&) noexcept = default;
 Watch& Watch::operator=(Watch&& other) noexcept {
   if (this != &other) {

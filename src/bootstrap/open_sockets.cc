@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <mutex>
 #include <set>
 
@@ -13,7 +12,6 @@ namespace {
 struct List {
   std::mutex mutex;
   std::set<int> descriptors;
-  std::atomic<bool> forked{false};
 };
 
 List& list() {
@@ -26,7 +24,6 @@ List& list() {
                      List& mine = list();
                      for (const int fd : mine.descriptors) ::close(fd);
                      mine.descriptors.clear();
-                     mine.forked = true;
                      mine.mutex.unlock();
                    });
     return made;
@@ -45,7 +42,5 @@ void OpenSockets::remove(int fd) {
   const std::lock_guard lock(list().mutex);
   list().descriptors.erase(fd);
 }
-
-bool OpenSockets::in_forked_child() { return list().forked; }
 
 }  // namespace tutti

@@ -9,8 +9,6 @@ class OpenSockets {
  public:
   static void add(int fd);
   static void remove(int fd);
-  // Whether this process is a fork of the one that opened them.
-  static bool in_forked_child();
 };
 
 }  // namespace tutti

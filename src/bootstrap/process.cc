@@ -16,12 +16,14 @@ Process::Process() : pid_(::getpid()) {
   }
 }
 
+bool Process::is_this() const { return pid_ == ::getpid(); }
+
 std::shared_ptr<Process> Process::get() {
   static std::mutex mutex;
   static std::weak_ptr<Process> current;
   const std::lock_guard lock(mutex);
   std::shared_ptr<Process> process = current.lock();
-  if (!process || process->pid_ != ::getpid()) {
+  if (!process || !process->is_this()) {
     process.reset(new Process);
     current = process;
   }

@@ -15,6 +15,8 @@ class Process {
   static std::shared_ptr<Process> get();
 
   EventLoop& loop() { return loop_; }
+  // False in a forked child, where the control thread does not exist.
+  bool is_this() const;
 
  private:
   Process();

@@ -108,7 +108,10 @@ std::unique_ptr<RootServer> RootServer::open(std::shared_ptr<Process> process, c
 std::unique_ptr<RootServer> RootServer::take_pending(const Nonce& nonce) {
   const std::lock_guard lock(pending().mutex);
   auto node = pending().servers.extract(nonce);
-  return node.empty() ? nullptr : std::move(node.mapped());
+  if (node.empty()) return nullptr;
+  // In a forked child the root is still the parent's, and so is the thread that serves it.
+  if (!node.mapped()->process_->is_this()) static_cast<void>(node.mapped().release());
+  return std::move(node.mapped());
 }
 
 void RootServer::put_pending(const Nonce& nonce, std::unique_ptr<RootServer> server) {
