@@ -51,7 +51,7 @@ struct Call {
 // One binary: what it calls, with how much, and what must come out. Everything else is the harness's.
 struct Collective {
   const char* title;      // "AllReduce"
-  const char* plan_name;  // what Communicator::plan() calls it
+  const char* plan_name;  // what Communicator::plan() calls it; null for point-to-point, which needs no plan
   bool reduces = false;
   bool rooted = false;
   bool input_at_root_only = false;

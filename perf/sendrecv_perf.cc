@@ -21,7 +21,7 @@ void exchange(const Call& c) {
 int main(int argc, char** argv) {
   return run(argc, argv,
              {.title = "SendRecv",
-              .plan_name = "send",
+              .plan_name = nullptr,
               .in_place_defined = false,  // a rank that receives first would send what it received
               .min_ranks = 2,
               .note = "One send and one receive a rank, one after the other: even ranks send first",

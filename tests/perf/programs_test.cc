@@ -58,6 +58,14 @@ TEST_P(Programs, RunAsThreadsWithBuffersOfTheLibrary) {
   EXPECT_NE(outcome.text.find("# Out of bounds values : 0 OK"), std::string::npos);
 }
 
+TEST_P(Programs, RunOverTcp) {
+  const Outcome outcome =
+      shell("TUTTI_SHM_DISABLE=1 " + program(GetParam()) + " -t 3 -b 8 -e 1M -f 32 -n 3 --single 2 -r all -T 60");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("# Out of bounds values : 0 OK"), std::string::npos);
+  EXPECT_NE(outcome.text.find("over tcp"), std::string::npos);
+}
+
 INSTANTIATE_TEST_SUITE_P(Perf, Programs,
                          testing::Values("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
                                          "alltoall", "gather", "scatter", "sendrecv"),
