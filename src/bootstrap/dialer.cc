@@ -1,5 +1,6 @@
 #include "bootstrap/dialer.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/system_error.h"
@@ -9,6 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr std::chrono::milliseconds kStagger(250);
+constexpr std::chrono::milliseconds kShortestChallenge(1000);
 
 }  // namespace
 
@@ -25,7 +27,9 @@ Dialer::Dialer(EventLoop& loop, std::vector<SocketAddress> addresses, const Hell
 std::shared_ptr<Dialer> Dialer::start(EventLoop& loop, std::vector<SocketAddress> addresses, const Hello& hello,
                                       const Key& secret, std::chrono::milliseconds patience, Done done) {
   auto made = std::make_shared<Dialer>(loop, std::move(addresses), hello, secret, std::move(done));
-  made->patience_ = patience;
+  // A stranger that is silent at one address must not use up the time of the others.
+  made->patience_ = std::max(std::min(patience, kShortestChallenge),
+                             patience / static_cast<int>(std::max<std::size_t>(1, made->addresses_.size())));
   made->deadline_.arm_after(patience, [weak = made->weak_from_this()] {
     if (const auto self = weak.lock()) self->give_up();
   });

@@ -50,7 +50,7 @@ class Dialer : public std::enable_shared_from_this<Dialer> {
   Done done_;
   Timer stagger_;
   Timer deadline_;
-  std::chrono::milliseconds patience_{0};
+  std::chrono::milliseconds patience_{0};           // for one challenge
   std::vector<std::unique_ptr<Watch>> connecting_;  // by address; null: not begun, or over
   std::vector<std::size_t> connected_;              // wait for their turn with the challenge: one at a time
   std::shared_ptr<Challenge> challenge_;

@@ -27,11 +27,13 @@ int subtree_size(int rank, int ranks) {
 
 }  // namespace
 
-Gathering::Gathering(int rank, int ranks) : rank_(rank), ranks_(ranks), below_(subtree_size(rank, ranks)) {}
+Gathering::Gathering(int rank, int ranks)
+    : rank_(rank), ranks_(ranks), below_(subtree_size(rank, ranks)), present_(static_cast<std::size_t>(ranks)) {}
 
 void Gathering::contribute(std::span<const std::byte> mine) {
   parts_.u32(static_cast<std::uint32_t>(rank_));
   parts_.blob(mine);
+  present_[static_cast<std::size_t>(rank_)] = true;
   ++collected_;
 }
 
@@ -40,6 +42,9 @@ void Gathering::take(std::span<const std::byte> parts) {
   if (reader.u64() != round_) out_of_step();
   while (reader.left() > 0) {
     const std::uint32_t rank = reader.u32();
+    // Found here, where the child that sent it is known, and not when everything is there.
+    if (rank >= present_.size() || present_[rank] || static_cast<int>(rank) <= rank_) out_of_step();
+    present_[rank] = true;
     parts_.u32(rank);
     parts_.blob(reader.blob(kMaxContribution));
     if (++collected_ > below_) out_of_step();
@@ -52,6 +57,7 @@ std::optional<std::vector<std::byte>> Gathering::ready() {
   message.u64(round_);
   message.raw(parts_.view());
   collected_ = 0;
+  present_.assign(present_.size(), false);
   parts_ = ByteWriter();
   return message.take();
 }

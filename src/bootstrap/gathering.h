@@ -38,6 +38,7 @@ class Gathering {
   const int below_;  // ranks in this subtree, with this one
   std::uint64_t round_ = 1;
   int collected_ = 0;
+  std::vector<bool> present_;  // whose parts were collected
   ByteWriter parts_;
 };
 

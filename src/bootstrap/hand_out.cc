@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "base/log.h"
 #include "base/net/key.h"
@@ -21,6 +22,7 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kLongestAnswer = 2048;
+constexpr int kAnswersAtOnce = 64;  // then others get their turn
 
 struct AbstractName {
   sockaddr_un address{};
@@ -94,7 +96,7 @@ HandOut::HandOut(const std::string& name)
 }
 
 void HandOut::serve(std::string_view text) {
-  while (true) {
+  for (int i = 0; i < kAnswersAtOnce; ++i) {
     const UniqueFd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!peer) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -102,7 +104,9 @@ void HandOut::serve(std::string_view text) {
     }
     const ucred who = credentials(peer.get());
     if (who.uid != ::geteuid()) {
-      log_warn("process {} of user {} asked for this job's secret and got no answer", who.pid, who.uid);
+      // Once: whoever asks again and again must not fill the log of somebody else's job.
+      log_line(std::exchange(told_of_strangers_, true) ? LogLevel::kDebug : LogLevel::kWarn,
+               fmt::format("process {} of user {} asked for this job's secret and got no answer", who.pid, who.uid));
       continue;
     }
     // A new local socket takes this much at once; a peer that died meanwhile does not matter.

@@ -18,11 +18,12 @@ class HandOut {
 
   // Readable when serve() has something to do.
   int descriptor() const { return listener_.get(); }
-  // Answers everybody who is waiting now. Never blocks.
+  // Answers those who are waiting now, or as many as a thread with other duties can in one go. Never blocks.
   void serve(std::string_view text);
 
  private:
   UniqueFd listener_;
+  bool told_of_strangers_ = false;
 };
 
 // The other ranks' side: asks until an answer comes. Blocks. Throws Error(kTimeout) at the deadline, and

@@ -1,8 +1,11 @@
 #include "bootstrap/listener.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/log.h"
 #include "base/system_error.h"
@@ -12,9 +15,17 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kMaxChallenges = 1024;
+constexpr std::size_t kMinChallenges = 16;
 constexpr int kAcceptAtOnce = 64;  // then others get their turn
 constexpr std::chrono::seconds kPatience(10);
 constexpr std::chrono::milliseconds kPause(100);
+
+// Strangers must not take the descriptors that the program itself needs.
+std::size_t most_challenges() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMinChallenges;
+  return std::clamp(static_cast<std::size_t>(limit.rlim_cur) / 4, kMinChallenges, kMaxChallenges);
+}
 
 }  // namespace
 
@@ -44,20 +55,28 @@ void Listener::accept() {
     }
     if (accept_may_go_on(errno)) continue;
     if (errno == EAGAIN) break;
-    // Out of descriptors or memory: those that wait stay in the queue, and the loop does not spin.
-    log_warn("cannot accept a connection: {}; trying again", errno_text(errno));
+    // Out of descriptors or memory. Whoever has not proven anything yet gives way; otherwise those that wait stay in
+    // the queue, and the loop does not spin.
+    log_line(std::exchange(complained_, true) ? LogLevel::kDebug : LogLevel::kWarn,
+             fmt::format("cannot accept a connection: {}; trying again", errno_text(errno)));
+    if (!challenges_.empty()) {
+      drop_oldest();
+      continue;
+    }
     pause_.arm_after(kPause, [this] { wait(); });
     return;
   }
   wait();
 }
 
+// It has had the most time to prove itself; a rank that is hit tries again.
+void Listener::drop_oldest() {
+  challenges_.begin()->second->cancel();
+  challenges_.erase(challenges_.begin());
+}
+
 void Listener::greet(UniqueFd socket) {
-  if (challenges_.size() >= kMaxChallenges) {
-    // The oldest has had the most time to prove itself; a rank that is hit tries again.
-    challenges_.begin()->second->cancel();
-    challenges_.erase(challenges_.begin());
-  }
+  if (challenges_.size() >= most_challenges()) drop_oldest();
   set_low_latency(socket.get());
   const std::uint64_t number = accepted_++;
   challenges_[number] = Challenge::as_server(loop_, std::move(socket), own_, judge_, kPatience,

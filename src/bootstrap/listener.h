@@ -31,6 +31,7 @@ class Listener {
   void accept();
   void wait();
   void greet(UniqueFd socket);
+  void drop_oldest();
 
   EventLoop& loop_;
   Watch socket_;
@@ -40,6 +41,7 @@ class Listener {
   OnPeer on_peer_;
   std::map<std::uint64_t, std::shared_ptr<Challenge>> challenges_;  // by age
   std::uint64_t accepted_ = 0;
+  bool complained_ = false;
   int turned_away_ = 0;
   std::string last_trouble_;
 };

@@ -167,6 +167,13 @@ Membership find_membership(const Config& config, const Environment& environment,
   const FoundSecret secret = find_secret(config, launch.key);
   std::vector<HostPort> roots;
   if (!id.empty()) {
+    // Not host:port, so it may be what a shell left of an id, and that has a secret in it.
+    if (id.find('/') != std::string::npos) {
+      throw Error(
+          ErrorCode::kInvalidSetting,
+          "TUTTI_COMM_ID is neither a unique id (it begins with \"tutti1/\") nor host:port; pass on exactly what "
+          "to_text() gave, without quotes or blanks");
+    }
     try {
       roots = {HostPort::parse(id)};
     } catch (const Error& error) {

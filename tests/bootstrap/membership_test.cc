@@ -230,6 +230,21 @@ TEST(Membership, RefusesWrongNumbersAndMissingPartners) {
   EXPECT_TRUE(contains(refusal(kOpenMpi + Variables{{"OMPI_COMM_WORLD_RANK", "-1"}}), "OMPI_COMM_WORLD_RANK=-1"));
 }
 
+TEST(Membership, NeverQuotesWhatAShellLeftOfAnId) {
+  const IdParts parts{.nonce = random_nonce(), .secret = Key::random(), .roots = {{"10.1.0.1", 4000}}};
+  const std::string id = format_id(parts);
+  const std::string secret = id.substr(id.find('/', 7) + 1, 43);
+  for (const std::string& text : {"\"" + id + "\"", id.substr(3), "id=" + id, id + "/", id.substr(0, 60), id + "x"}) {
+    try {
+      find(kByHand + Variables{{"TUTTI_COMM_ID", text}});
+      ADD_FAILURE() << "it was taken";
+    } catch (const Error& error) {
+      EXPECT_FALSE(contains(error.what(), secret.substr(0, 8))) << error.what();
+      EXPECT_TRUE(contains(error.what(), "to_text()")) << error.what();
+    }
+  }
+}
+
 // Rank 1 asks and rank 0 answers, each with its own variables.
 std::pair<Membership, Membership> completed(const Variables& zero, const Variables& one) {
   const Membership root = find(zero);
