@@ -108,6 +108,12 @@ TEST(PerfPrograms, OneRankAloneWorks) {
   EXPECT_NE(lonely.text.find("needs at least 2 ranks"), std::string::npos);
 }
 
+TEST(PerfPrograms, ManyMoreRanksThanCoresGetOn) {
+  // From a size that leaves the rings half full to one whose messages need all of them.
+  const Outcome outcome = shell(program("all_reduce") + " -t 16 -b 256 -e 256K -f 32 -n 5 --single 5 -d int8 -T 60");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+}
+
 TEST(PerfPrograms, AMinimumBandwidthThatIsMissedFails) {
   const Outcome slow = shell("NCCL_TESTS_MIN_BW=1e9 " + program("all_reduce") + " -t 2 -b 8 -e 8 -n 1");
   EXPECT_EQ(slow.code, 5);
