@@ -12,18 +12,34 @@
 namespace tutti {
 namespace {
 
+constexpr double kTwoTo63 = 9'223'372'036'854'775'808.0;
+
+bool is_whole(double value) { return value == std::trunc(value) && value >= -kTwoTo63 && value < kTwoTo63; }
+
 class Checker {
  public:
   Checker(const CollectiveArguments& arguments, int rank, int ranks, const std::string& communicator)
       : arguments_(arguments), rank_(rank), ranks_(ranks), communicator_(communicator) {}
 
   bool run() const {
+    check_type_and_size();
     check_kinds();
     const BufferBlocks blocks = buffer_blocks(arguments_.collective, rank_, ranks_, arguments_.root);
-    check_sizes();
     check_buffer(arguments_.input, blocks.input, "input");
     check_buffer(arguments_.output, blocks.output, "output");
     return check_overlap(blocks);
+  }
+
+  void check_type_and_size() const {
+    if (static_cast<unsigned>(arguments_.type) >= kDataTypes) {
+      reject("{} is no element type", static_cast<int>(arguments_.type));
+    }
+    const std::size_t largest = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+    const std::size_t per_element = element_size(arguments_.type) * static_cast<std::size_t>(ranks_);
+    if (arguments_.count > largest / per_element) {
+      reject("count {} is too large: {} blocks of {} elements do not fit into memory", arguments_.count, ranks_,
+             arguments_.count);
+    }
   }
 
  private:
@@ -34,9 +50,6 @@ class Checker {
   }
 
   void check_kinds() const {
-    if (static_cast<unsigned>(arguments_.type) >= kDataTypes) {
-      reject("{} is no element type", static_cast<int>(arguments_.type));
-    }
     if (is_rooted(arguments_.collective) && (arguments_.root < 0 || arguments_.root >= ranks_)) {
       reject("root {} is out of range: there are ranks 0 to {}", arguments_.root, ranks_ - 1);
     }
@@ -46,19 +59,9 @@ class Checker {
     if (!supports(op, arguments_.type)) {
       reject("{} is not defined for {}: bitwise operations take integers", name(op), name(arguments_.type));
     }
-    if (op.kind() == ReduceOp::Kind::kPreMulSum && !is_floating(arguments_.type) &&
-        op.scalar() != std::trunc(op.scalar())) {
-      reject("the scalar {} of mulsum is no whole number, and {} is an integer type", op.scalar(),
+    if (op.kind() == ReduceOp::Kind::kPreMulSum && !is_floating(arguments_.type) && !is_whole(op.scalar())) {
+      reject("the scalar {} of mulsum is no whole number of 64 bits, and {} is an integer type", op.scalar(),
              name(arguments_.type));
-    }
-  }
-
-  void check_sizes() const {
-    const std::size_t largest = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
-    const std::size_t per_element = element_size(arguments_.type) * static_cast<std::size_t>(ranks_);
-    if (arguments_.count > largest / per_element) {
-      reject("count {} is too large: {} blocks of {} elements do not fit into memory", arguments_.count, ranks_,
-             arguments_.count);
     }
   }
 
@@ -130,6 +133,11 @@ std::size_t largest_blocks(Collective collective, int ranks) {
 
 bool check_arguments(const CollectiveArguments& arguments, int rank, int ranks, const std::string& communicator) {
   return Checker(arguments, rank, ranks, communicator).run();
+}
+
+void check_size(Collective collective, std::size_t count, DataType type, int ranks, const std::string& communicator) {
+  const CollectiveArguments arguments{collective, nullptr, nullptr, count, type, kSum, 0};
+  Checker(arguments, 0, ranks, communicator).check_type_and_size();
 }
 
 void check_transfer(const TransferArguments& arguments, int ranks, const std::string& communicator) {

@@ -32,6 +32,9 @@ std::size_t largest_blocks(Collective collective, int ranks);
 // Error(kInvalidArgument) that names the call and the communicator; nothing has happened then.
 bool check_arguments(const CollectiveArguments& arguments, int rank, int ranks, const std::string& communicator);
 
+// The part of it that a call without buffers and root has.
+void check_size(Collective collective, std::size_t count, DataType type, int ranks, const std::string& communicator);
+
 // One send or receive as the caller passed it.
 struct TransferArguments {
   const char* call;  // "send" or "recv"

@@ -20,7 +20,9 @@ Collective collective_named(std::string_view text) {
   for (int c = 0; c < kCollectives; ++c) {
     if (text == name(static_cast<Collective>(c))) return static_cast<Collective>(c);
   }
-  throw Error(ErrorCode::kInvalidArgument, "there is no collective \"" + std::string(text) + "\"");
+  std::string message = "there is no collective \"" + std::string(text) + "\"; known:";
+  for (int c = 0; c < kCollectives; ++c) message += std::string(" ") + name(static_cast<Collective>(c));
+  throw Error(ErrorCode::kInvalidArgument, message);
 }
 
 template <class Impl>

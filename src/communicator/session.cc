@@ -351,6 +351,7 @@ const Plan& Session::plan_for(const Choice& choice) {
 }
 
 std::string Session::plan_text(Collective collective, std::size_t count, DataType type) const {
+  check_size(collective, count, type, ranks(), name_);
   const Choice& choice =
       selector_->choose(collective, count * element_size(type) * largest_blocks(collective, ranks()));
   const char* transport = layout_.hosts == 1 ? "shm" : layout_.hosts == layout_.ranks ? "tcp" : "shm+tcp";
