@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "base/net/handshake.h"
@@ -224,13 +225,16 @@ class TreeControlPlane : public ControlPlane {
       const Poison complaint{ErrorCode::kRemote, membership_.rank,
                              fmt::format("rank {} ({} pid {}) cannot take part: {}", membership_.rank, host_name(),
                                          ::getpid(), error.what())};
+      std::shared_ptr<Connection> connection;
+      std::promise<void> heard;
       process_->loop().call([&] {
-        const auto connection =
-            std::make_shared<Connection>(process_->loop(), std::move(reached.socket), kMaxIntroduction);
-        connection->start([](FrameType, std::span<const std::byte>) {}, [](const std::string&) {});
+        connection = std::make_shared<Connection>(process_->loop(), std::move(reached.socket), kMaxIntroduction);
+        connection->start([](FrameType, std::span<const std::byte>) {}, [&](const std::string&) { heard.set_value(); });
         connection->send(FrameType::kRefused, complaint.encode());
-        connection->linger();
       });
+      // The root may be this process's own, and must not go before it has told the others.
+      heard.get_future().wait_until(deadline);
+      process_->loop().call([&] { connection->close(); });
     } catch (const Error&) {
       // The root is not there either; what this rank throws is the first cause.
     }

@@ -66,6 +66,8 @@ ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Conf
   };
   const std::string who = fmt::format("communicator \"{}\": rank {}", membership.name, membership.rank);
   Clock::time_point unwelcome_since = Clock::time_point::max();  // never yet
+  std::string rejection;
+  ErrorCode rejection_code = ErrorCode::kUnauthorized;
   milliseconds pause = kFirstPause;
   milliseconds report_interval = kFirstReport;
   Clock::time_point next_report = began + report_interval;
@@ -80,21 +82,26 @@ ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Conf
       trouble = outcome.trouble;
     }
     const Clock::time_point now = Clock::now();
-    // An id's root is open before anybody has the id: where nobody listens, it is over.
+    if (outcome.rejected) {
+      rejection = trouble;
+      rejection_code = outcome.code;
+    }
+    // An id's root is open before anybody has the id: where nobody listens, it is over, and what it says is final.
     const bool gone = outcome.all_refused && !membership.root_listens;
+    const bool final = outcome.code == ErrorCode::kMismatch && !membership.root_listens;
     const bool unwelcome = outcome.rejected || gone;
     unwelcome_since = unwelcome ? std::min(unwelcome_since, now) : Clock::time_point::max();
-    if (unwelcome && (now - unwelcome_since > kCertainty || now >= deadline)) {
-      if (outcome.rejected) {
-        throw Error(outcome.code, fmt::format("{} was turned away by the root: {}", who, trouble), 0);
+    if (final || now - kCertainty > unwelcome_since || now >= deadline) {
+      if (!rejection.empty()) {
+        throw Error(rejection_code, fmt::format("{} was turned away by the root: {}", who, rejection), 0);
       }
-      throw Error(ErrorCode::kRemote,
-                  fmt::format("{}: nobody waits at {} any more: the unique id was used already, or the process that "
-                              "made it has ended. Make a new id for every communicator",
-                              who, root_text(membership)),
-                  0);
-    }
-    if (now >= deadline) {
+      if (gone) {
+        throw Error(ErrorCode::kRemote,
+                    fmt::format("{}: nobody waits at {} any more: the unique id was used already, or the process that "
+                                "made it has ended. Make a new id for every communicator",
+                                who, root_text(membership)),
+                    0);
+      }
       throw Error(ErrorCode::kTimeout,
                   fmt::format("{} could not reach the root at {} within {:.1f} s: {}. Is rank 0 running, and is this "
                               "its address? TUTTI_MEET_TIMEOUT sets how long ranks wait",

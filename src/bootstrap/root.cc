@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kFirstReport(3000);
 constexpr std::chrono::milliseconds kSlowestReport(30000);
+constexpr std::chrono::milliseconds kRetirement(2000);
 
 // What differs between two lists "A=1 B=2".
 std::string differences(const std::string& one, const std::string& other) {
@@ -47,6 +48,16 @@ Root::Root(EventLoop& loop, UniqueFd listening, Place place)
 
 Root::~Root() {
   for (auto& [number, guest] : guests_) guest.connection->linger();
+}
+
+void Root::retire(EventLoop& loop, std::unique_ptr<Root> root) {
+  if (root->failure_.empty()) return;
+  struct Retired {
+    Timer timer;
+    std::unique_ptr<Root> root;
+  };
+  const auto retired = std::make_shared<Retired>(Retired{Timer(loop), std::move(root)});
+  retired->timer.arm_after(kRetirement, [retired] { retired->root.reset(); });
 }
 
 void Root::hand_out(std::unique_ptr<HandingOut> what) {

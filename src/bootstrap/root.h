@@ -34,6 +34,10 @@ class Root {
 
   void hand_out(std::unique_ptr<HandingOut> what);
 
+  // Ends it. After a failure it stays for a moment, to tell the reason to those who come late; for as long as the loop
+  // is there.
+  static void retire(EventLoop& loop, std::unique_ptr<Root> root);
+
  private:
   struct Guest {
     std::shared_ptr<Connection> connection;

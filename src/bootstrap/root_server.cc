@@ -82,7 +82,7 @@ RootServer::RootServer(std::shared_ptr<Process> process, UniqueFd listening, Roo
 }
 
 RootServer::~RootServer() {
-  process_->loop().call([this] { root_.reset(); });
+  process_->loop().call([this] { Root::retire(process_->loop(), std::move(root_)); });
 }
 
 std::unique_ptr<RootServer> RootServer::open(std::shared_ptr<Process> process, const Membership& membership,

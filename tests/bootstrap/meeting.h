@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bootstrap/control_plane.h"
+#include "bootstrap/sockets.h"
 
 namespace tutti {
 
@@ -63,6 +64,19 @@ inline TestRanks meet_all(int ranks, const std::function<void(int, Membership&, 
     meet(*made[static_cast<std::size_t>(rank)], membership, settings);
   });
   return made;
+}
+
+// A port that nobody listens on at the moment.
+inline int free_port() { return local_address(listen_on(SocketAddress::loopback(Family::kIpv4, 0)).get()).port(); }
+
+// For a meeting at "host:port" that rank 0 opens, with a secret that all know.
+inline Membership membership_at(const std::string& place, int rank, int ranks, const std::string& secret = "hush") {
+  Membership membership;
+  membership.rank = rank;
+  membership.ranks = ranks;
+  membership.roots = {HostPort::parse(place)};
+  membership.secret = Key::from_text(secret);
+  return membership;
 }
 
 inline void expect_all_met(const TestRanks& ranks) {

@@ -1,5 +1,12 @@
 #include "meeting.h"
 
+#include <signal.h>
+#include <sys/time.h>
+
+#include <filesystem>
+
+#include "bootstrap/sockets.h"
+
 namespace tutti {
 namespace {
 
@@ -25,6 +32,179 @@ TEST_P(Sizes, MeetAndExchange) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Meeting, Sizes, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 21, 22, 33));
+
+int open_descriptors() {
+  int count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+int threads() {
+  int count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) ++count;
+  return count;
+}
+
+TEST(Meeting, LeavesNothingBehind) {
+  leave_all(*std::make_unique<TestRanks>(meet_all(5)));
+  const int descriptors = open_descriptors();
+  const int threads_before = threads();
+  for (int i = 0; i < 5; ++i) {
+    TestRanks made = meet_all(5);
+    expect_all_met(made);
+    if (i % 2 == 0) leave_all(made);  // otherwise without a goodbye
+  }
+  EXPECT_EQ(open_descriptors(), descriptors);
+  EXPECT_EQ(threads(), threads_before);
+}
+
+TEST(Meeting, AThousandRanksInOneProcess) {
+  constexpr int kRanks = 1000;
+  const auto began = std::chrono::steady_clock::now();
+  TestRanks made = meet_all(kRanks);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  expect_all_met(made);
+  const int descriptors = open_descriptors();
+  std::printf("%d ranks as threads of one process met in %.2f s, with %.1f descriptors a rank\n", kRanks, took.count(),
+              static_cast<double>(descriptors) / kRanks);
+  EXPECT_LE(descriptors, 16 * kRanks);
+  leave_all(made);
+  for (const auto& rank : made) ASSERT_FALSE(rank->health.failed()) << rank->health.reason().what();
+}
+
+TEST(Meeting, NamesTheRanksThatAreMissing) {
+  constexpr int kRanks = 6;
+  const UniqueId id = UniqueId::create();
+  TestRanks made = make_ranks(kRanks);
+  in_threads(kRanks, [&](int rank) {
+    if (rank == 2 || rank == 5) return;
+    meet(*made[rank], membership_from_id(id, rank, kRanks), {{"TUTTI_MEET_TIMEOUT", "1"}});
+  });
+  for (const int rank : {0, 1, 3, 4}) {
+    ASSERT_NE(made[rank]->error, nullptr);
+    EXPECT_EQ(made[rank]->error->code(), ErrorCode::kTimeout);
+    EXPECT_NE(std::string(made[rank]->error->what()).find("ranks 2, 5 (4 of 6 here)"), std::string::npos)
+        << made[rank]->error->what();
+  }
+}
+
+TEST(Meeting, WaitsForARootThatIsStartedLater) {
+  const std::string port = std::to_string(free_port());
+  TestRanks made = make_ranks(3);
+  in_threads(3, [&](int rank) {
+    if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    meet(*made[rank], membership_at("localhost:" + port, rank, 3));
+  });
+  expect_all_met(made);
+  leave_all(made);
+}
+
+TEST(Meeting, WithoutARootEndsAtTheDeadlineAndSaysWhere) {
+  TestRank rank(2);
+  const std::string place = "127.0.0.1:" + std::to_string(free_port());
+  meet(rank, membership_at(place, 1, 2), {{"TUTTI_MEET_TIMEOUT", "1"}});
+  ASSERT_NE(rank.error, nullptr);
+  EXPECT_EQ(rank.error->code(), ErrorCode::kTimeout);
+  EXPECT_NE(std::string(rank.error->what()).find(place), std::string::npos) << rank.error->what();
+}
+
+TEST(Meeting, OnOnePortAgainAndAgain) {
+  const std::string place = "127.0.0.1:" + std::to_string(free_port());
+  in_threads(3, [&](int rank) {
+    for (int i = 0; i < 40; ++i) {
+      TestRank mine(3);
+      meet(mine, membership_at(place, rank, 3));
+      ASSERT_EQ(mine.error, nullptr) << mine.error->what();
+      mine.plane->leave(0);
+    }
+  });
+}
+
+TEST(Meeting, OnAPortThatIsTakenSaysWhichPort) {
+  const int port = free_port();
+  const UniqueFd taken = listen_on(SocketAddress::parse("127.0.0.1", static_cast<std::uint16_t>(port)));
+  TestRank rank(2);
+  meet(rank, membership_at("127.0.0.1:" + std::to_string(port), 0, 2));
+  ASSERT_NE(rank.error, nullptr);
+  EXPECT_EQ(rank.error->code(), ErrorCode::kSystem);
+  EXPECT_NE(std::string(rank.error->what()).find(std::to_string(port)), std::string::npos) << rank.error->what();
+}
+
+TEST(Meeting, WithAnIdThatWasUsedIsAnError) {
+  const UniqueId id = UniqueId::create();
+  for (int round = 0; round < 2; ++round) {
+    TestRanks made = make_ranks(2);
+    in_threads(2, [&](int rank) { meet(*made[rank], membership_from_id(id, rank, 2)); });
+    if (round == 0) {
+      expect_all_met(made);
+      leave_all(made);
+      continue;
+    }
+    for (const auto& rank : made) {
+      ASSERT_NE(rank->error, nullptr);
+      EXPECT_NE(std::string(rank->error->what()).find("used already"), std::string::npos) << rank->error->what();
+    }
+  }
+}
+
+TEST(Meeting, WithAnIdInUseIsAnError) {
+  const UniqueId id = UniqueId::create();
+  TestRanks made = make_ranks(2);
+  in_threads(2, [&](int rank) { meet(*made[rank], membership_from_id(id, rank, 2)); });
+  expect_all_met(made);
+  TestRank late(2);
+  meet(late, membership_from_id(id, 1, 2));
+  ASSERT_NE(late.error, nullptr);
+  EXPECT_NE(std::string(late.error->what()).find("all ranks have met"), std::string::npos) << late.error->what();
+  EXPECT_FALSE(made[0]->health.failed());
+  leave_all(made);
+}
+
+TEST(Meeting, OfSeveralCommunicatorsAtOnce) {
+  constexpr int kCommunicators = 4;
+  std::vector<TestRanks> made(kCommunicators);
+  in_threads(kCommunicators, [&](int which) { made[which] = meet_all(5); });
+  for (TestRanks& ranks : made) {
+    expect_all_met(ranks);
+    leave_all(ranks);
+  }
+}
+
+void ignore_signal(int) {}
+
+TEST(Meeting, IsNotDisturbedBySignals) {
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = ignore_signal;  // without SA_RESTART
+  ::sigaction(SIGALRM, &action, &before);
+  const itimerval often{{0, 1000}, {0, 1000}};
+  const itimerval never{};
+  ::setitimer(ITIMER_REAL, &often, nullptr);
+  for (int i = 0; i < 10; ++i) {
+    TestRanks made = meet_all(5);
+    expect_all_met(made);
+    leave_all(made);
+  }
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  ::sigaction(SIGALRM, &before, nullptr);
+}
+
+TEST(Meeting, GivesTheSameKeysToAllAndOthersToTheNext) {
+  const std::string place = "127.0.0.1:" + std::to_string(free_port());
+  std::vector<std::byte> earlier;
+  for (int round = 0; round < 2; ++round) {
+    TestRanks made = make_ranks(2);
+    in_threads(2, [&](int rank) { meet(*made[rank], membership_at(place, rank, 2)); });
+    expect_all_met(made);
+    const auto key = made[0]->plane->derive_key("segment");
+    EXPECT_EQ(key.size(), 32);
+    EXPECT_EQ(key, made[1]->plane->derive_key("segment"));
+    EXPECT_NE(key, made[0]->plane->derive_key("doorbell"));
+    EXPECT_NE(key, earlier);
+    earlier = key;
+    leave_all(made);
+  }
+}
 
 }  // namespace
 }  // namespace tutti
