@@ -245,7 +245,8 @@ void Session::fail_locally(const Error& error) {
   control_->poison(ErrorCode::kRemote, fmt::format("{}: {}", control_->describe(rank()), error.what()), rank());
 }
 
-void Session::fail_call(const CallShape& shape, std::uint64_t sequence) const {
+void Session::fail_call(const CallShape& shape, std::uint64_t sequence) {
+  note(told_, 1);
   const Error reason = health_->reason();
   throw Error(reason.code(),
               fmt::format("{} #{} of \"{}\" on rank {}: {}", describe(shape), sequence, name_, rank(), reason.what()),
@@ -338,6 +339,7 @@ void Session::fail_transfer(const Transfer& transfer, bool sending) {
       control_->poison(ErrorCode::kMismatch, reason, transfer.peer);
     }
   }
+  note(told_, 1);
   const Error reason = health_->reason();
   throw Error(reason.code(), fmt::format("{}, rank {}: {}", text, rank(), reason.what()), reason.peer());
 }
@@ -378,13 +380,9 @@ void Session::destroy() {
   const Turn turn(*this);
   if (peek(destroyed_) != 0) return;
   publish(destroyed_, 1);  // observed through the turn, or by whoever calls where calling is an error
-  const bool failed_before = health_->failed();
-  if (!failed_before) check_left_overs();
+  if (!health_->failed()) check_left_overs();
   control_->leave(sequence_);
-  if (!failed_before && health_->failed()) {
-    const Error reason = health_->reason();
-    if (reason.code() == ErrorCode::kMismatch) throw reason;
-  }
+  if (health_->failed() && peek(told_) == 0) throw health_->reason();
 }
 
 // Where a call had nothing to wait for (two ranks that each believe they are the root), a message of it may still lie

@@ -67,7 +67,7 @@ class Session {
   void check_unexpected_messages(const CallShape& shape, std::uint64_t sequence, std::uint64_t signature);
   void check_left_overs();
   void report_mismatch(const CallShape& shape, std::uint64_t sequence, std::uint64_t other_signature, int peer);
-  [[noreturn]] void fail_call(const CallShape& shape, std::uint64_t sequence) const;
+  [[noreturn]] void fail_call(const CallShape& shape, std::uint64_t sequence);
   const Plan& plan_for(const Choice& choice);
   static void count_call(Counter& counter, std::size_t bytes);
   bool progress_transports();
@@ -108,6 +108,7 @@ class Session {
   double setup_seconds_;
   double discovery_seconds_;
   Word destroyed_{0};
+  Word told_{0};  // some call of this rank has thrown the reason why the communicator failed
 };
 
 }  // namespace tutti

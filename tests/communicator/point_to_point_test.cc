@@ -175,28 +175,25 @@ TEST_P(PointToPoint, ARankSendsToItselfFromAnotherThread) {
 }
 
 // More than an announcement table holds: the rest waits at the sender.
-TEST_P(PointToPoint, MoreSendsThanCanBeAnnouncedWaitTheirTurn) {
-  expect_ranks(
-      4,
-      [](Communicator& communicator) {
-        constexpr int kSends = 80;
-        if (communicator.rank() == 1) {
-          in_threads(kSends, [&communicator](int i) {
-            communicator.send(std::span<const std::uint32_t>(message(1, 2, i, 50)), 2);
-          });
-        }
-        if (communicator.rank() != 2) return;
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        std::set<std::uint32_t> firsts;
-        for (int i = 0; i < kSends; ++i) {
-          Words taken(50);
-          communicator.recv(std::span(taken), 1);
-          firsts.insert(taken.front());
-          ASSERT_EQ(taken.back(), taken.front() + 49);
-        }
-        EXPECT_EQ(firsts.size(), kSends);
-      },
-      setup());
+TEST(PointToPoint, MoreSendsThanCanBeAnnouncedWaitTheirTurn) {
+  expect_ranks(3, [](Communicator& communicator) {
+    constexpr int kSends = 80;
+    if (communicator.rank() == 1) {
+      in_threads(kSends, [&communicator](int i) {
+        communicator.send(std::span<const std::uint32_t>(message(1, 2, i, 50)), 2);
+      });
+    }
+    if (communicator.rank() != 2) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::set<std::uint32_t> firsts;
+    for (int i = 0; i < kSends; ++i) {
+      Words taken(50);
+      communicator.recv(std::span(taken), 1);
+      firsts.insert(taken.front());
+      ASSERT_EQ(taken.back(), taken.front() + 49);
+    }
+    EXPECT_EQ(firsts.size(), kSends);
+  });
 }
 
 TEST_P(PointToPoint, AllExchangeWithAllByThreads_F79) {
@@ -207,8 +204,8 @@ TEST_P(PointToPoint, AllExchangeWithAllByThreads_F79) {
         std::atomic<int> wrong{0};
         in_threads(8, [&](int thread) {
           const int peer = thread / 2;
-          for (int i = 0; i < 20; ++i) {
-            const auto count = static_cast<std::size_t>(i * i * 61 % 5000);
+          for (int i = 0; i < 8; ++i) {
+            const auto count = static_cast<std::size_t>(i * i * 161 % 5000);
             if (thread % 2 == 0) {
               communicator.send(std::span<const std::uint32_t>(message(self, peer, i, count)), peer);
             } else {

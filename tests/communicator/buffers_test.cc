@@ -1,0 +1,167 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+
+#include "communicator/values.h"
+#include "executor/signature.h"
+#include "reduce/guarded_memory.h"
+#include "support/ranks.h"
+#include "tutti/memory.h"
+
+namespace tutti {
+namespace {
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kSeesSharedMemory = false;
+#else
+constexpr bool kSeesSharedMemory = true;
+#endif
+
+// Memory of either kind, the same size.
+class EitherBuffer {
+ public:
+  explicit EitherBuffer(std::size_t bytes) : own_(new std::byte[bytes]), library_(allocate(bytes)) {}
+  EitherBuffer(const EitherBuffer&) = delete;
+  EitherBuffer& operator=(const EitherBuffer&) = delete;
+  ~EitherBuffer() { deallocate(library_); }
+  std::byte* get(bool library) { return library ? static_cast<std::byte*>(library_) : own_.get(); }
+
+ private:
+  std::unique_ptr<std::byte[]> own_;
+  void* library_;
+};
+
+enum class Kinds { kPrivate, kLibrary, kMixed };
+
+// Makes many calls with the same two buffers, which are overwritten as soon as each call has returned: a peer that
+// still read the input would take garbage, one that still wrote the output would spoil the next call.
+void call_and_overwrite(Communicator& communicator, Kinds kinds, int rounds) {
+  constexpr std::size_t kCounts[] = {3, 16, 500, 1024, 40'000};
+  constexpr std::size_t kMost = 40'000;
+  const int rank = communicator.rank();
+  const int ranks = communicator.ranks();
+  const std::size_t bytes = kMost * sizeof(std::uint32_t) * static_cast<std::size_t>(ranks);
+  EitherBuffer inputs(bytes), outputs(bytes);
+  std::uint64_t number = 0;
+  for (int round = 0; round < rounds; ++round) {
+    for (int c = 0; c < kCollectives; ++c) {
+      for (const std::size_t count : kCounts) {
+        TestCall call{static_cast<Collective>(c), DataType::kU32, ReduceOp::Kind::kSum, count, 0, false, ++number};
+        call.root = static_cast<int>(number % static_cast<std::size_t>(ranks));
+        call.in_place = number % 3 == 0;
+        const std::uint64_t dice = mix(number * 64 + static_cast<std::uint64_t>(rank));
+        const auto library = [&](std::uint64_t bit) {
+          return kinds == Kinds::kLibrary || (kinds == Kinds::kMixed && (dice >> bit & 1) != 0);
+        };
+        const std::size_t in = blocks_in(call, rank, ranks) * count;
+        const std::size_t out = blocks_out(call, rank, ranks) * count;
+        const std::size_t own = count * static_cast<std::size_t>(rank) * sizeof(std::uint32_t);
+        std::byte* input = inputs.get(library(0));
+        std::byte* output = outputs.get(library(1));
+        if (call.in_place && in > 0 && out > 0) {
+          output = in > out ? input + own : input;
+          input = out > in ? input + own : input;
+        }
+        for (std::size_t i = 0; i < in; ++i) store_code(call.type, input, i, input_code(call, ranks, rank, i));
+
+        doing(describe(call));
+        issue(communicator, call, input, output);
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < out; i += i < 64 ? 1 : 61) {
+          wrong += load_code(call.type, output, i) != output_code(call, ranks, rank, i);
+        }
+        ASSERT_EQ(wrong, 0u) << describe(call) << " on rank " << rank;
+        std::memset(input, 0xEE, in * sizeof(std::uint32_t));
+        std::memset(output, 0xDD, out * sizeof(std::uint32_t));
+      }
+    }
+  }
+}
+
+std::string name_of(Kinds kinds) {
+  if (kinds == Kinds::kMixed) return "Mixed";
+  return kinds == Kinds::kPrivate ? "Private" : "Library";
+}
+
+class Buffers : public testing::TestWithParam<Kinds> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, Buffers, testing::Values(Kinds::kPrivate, Kinds::kLibrary, Kinds::kMixed),
+                         [](const auto& info) { return name_of(info.param); });
+
+TEST_P(Buffers, AreTheCallersAgainWhenACallReturns) {
+  if (GetParam() != Kinds::kPrivate && !kSeesSharedMemory) {
+    GTEST_SKIP() << "the thread sanitizer takes two mappings of one memory for two memories";
+  }
+  const int rounds = reduced() ? 1 : 6;
+  for (const int ranks : {2, 3}) {
+    expect_ranks(ranks, [&](Communicator& c) { call_and_overwrite(c, GetParam(), rounds); });
+  }
+  expect_ranks(
+      5, [&](Communicator& c) { call_and_overwrite(c, GetParam(), 1); }, on_hosts({0, 1, 0, 1, 0}));
+  expect_ranks(
+      2, [&](Communicator& c) { call_and_overwrite(c, GetParam(), 1); }, over_tcp());
+}
+
+// What the library's memory is for: the peers read it where it lies.
+TEST(LibraryBuffers, AreReadInPlaceByTheOtherRanksOfTheHost) {
+  if (!kSeesSharedMemory) GTEST_SKIP() << "the thread sanitizer takes two mappings of one memory for two memories";
+  expect_ranks(2, [](Communicator& communicator) {
+    constexpr std::size_t kCount = 100'000;
+    EitherBuffer buffer(kCount * sizeof(float));
+    float* values = reinterpret_cast<float*>(buffer.get(true));
+    for (int i = 0; i < 10; ++i) {
+      std::fill_n(values, kCount, 1.0f);
+      communicator.all_reduce(values, values, kCount, DataType::kF32, kSum);
+      ASSERT_EQ(std::count(values, values + kCount, 2.0f), static_cast<std::ptrdiff_t>(kCount));
+    }
+    EXPECT_GT(communicator.statistics().messages_read_in_place, 0u);
+  });
+}
+
+// Buffers that end where the next page may not be touched, or begin there.
+TEST(Buffers, AreNeitherReadNorWrittenBeyondTheirEnds_F75) {
+  expect_ranks(3, [](Communicator& communicator) {
+    constexpr std::size_t kMost = 3 * 1001 * 4;
+    const GuardedMemory inputs(kMost), outputs(kMost);
+    const int rank = communicator.rank();
+    for (int c = 0; c < kCollectives; ++c) {
+      for (const DataType type : {DataType::kI8, DataType::kF16, DataType::kF32}) {
+        for (const std::size_t count : {1, 3, 31, 97, 1001}) {
+          for (const bool at_end : {true, false}) {
+            const TestCall call{static_cast<Collective>(c), type, ReduceOp::Kind::kSum, count, 1, false, count};
+            const std::size_t block = count * element_size(type);
+            const std::size_t in = blocks_in(call, rank, 3) * block;
+            const std::size_t out = blocks_out(call, rank, 3) * block;
+            std::byte* input = at_end ? inputs.end() - in : inputs.begin();
+            std::byte* output = at_end ? outputs.end() - out : outputs.begin();
+            std::memset(input, 1, in);
+            issue(communicator, call, input, output);
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Allocation, IsZeroFilledAlignedAndReturned) {
+  auto* first = static_cast<std::byte*>(allocate(100'000));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 4096, 0u);
+  EXPECT_EQ(std::count(first, first + 100'000, std::byte{0}), 100'000);
+  void* second = allocate(0);
+  EXPECT_NE(second, nullptr);
+  deallocate(first);
+  deallocate(second);
+  deallocate(nullptr);
+  EXPECT_THROW(deallocate(first), Error);
+  int local = 0;
+  EXPECT_THROW(deallocate(&local), Error);
+  try {
+    allocate(~std::size_t{0} / 2);
+    ADD_FAILURE() << "half of the address space was given out";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("bytes"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace tutti

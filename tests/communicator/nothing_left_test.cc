@@ -1,0 +1,116 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "communicator/values.h"
+#include "support/ranks.h"
+#include "tutti/memory.h"
+
+namespace tutti {
+namespace {
+
+// What a process holds.
+struct Holdings {
+  std::size_t descriptors = 0;
+  std::size_t threads = 0;
+  std::size_t shared_mappings = 0;
+
+  bool operator==(const Holdings&) const = default;
+  static Holdings now() {
+    Holdings holdings;
+    using Directory = std::filesystem::directory_iterator;
+    holdings.descriptors = static_cast<std::size_t>(std::distance(Directory("/proc/self/fd"), Directory()));
+    holdings.threads = static_cast<std::size_t>(std::distance(Directory("/proc/self/task"), Directory()));
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+      const std::size_t permissions = line.find(' ') + 1;
+      holdings.shared_mappings += line[permissions + 3] == 's';
+    }
+    return holdings;
+  }
+};
+std::ostream& operator<<(std::ostream& out, const Holdings& holdings) {
+  return out << holdings.descriptors << " descriptors, " << holdings.threads << " threads, " << holdings.shared_mappings
+             << " shared mappings";
+}
+
+// A thread that was joined may still be listed for a moment.
+void expect_back_to(const Holdings& before) {
+  for (int i = 0; i < 1000 && Holdings::now() != before; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(Holdings::now(), before);
+}
+
+void use(Communicator& communicator) {
+  constexpr std::size_t kCount = 30'000;
+  auto* shared = static_cast<float*>(allocate(kCount * sizeof(float)));
+  std::vector<float> own(kCount, 1);
+  communicator.all_reduce(own.data(), own.data(), kCount, DataType::kF32, kSum);
+  communicator.all_reduce(own.data(), shared, 10, DataType::kF32, kSum);
+  communicator.all_reduce(shared, shared, kCount, DataType::kF32, kSum);
+  const int next = (communicator.rank() + 1) % communicator.ranks();
+  if (communicator.rank() % 2 == 0 && next != 0) communicator.send(own.data(), kCount, DataType::kF32, next);
+  if (communicator.rank() % 2 == 1) communicator.recv(own.data(), kCount, DataType::kF32, communicator.rank() - 1);
+  communicator.barrier();
+  deallocate(shared);
+}
+
+class NothingIsLeft : public testing::TestWithParam<std::vector<int>> {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the thread sanitizer takes two mappings of one memory for two memories";
+#endif
+    // The heap behind allocate() and the machine's description stay for the life of the process.
+    expect_ranks(2, use);
+  }
+  static int rounds() { return reduced() ? 5 : 50; }
+};
+INSTANTIATE_TEST_SUITE_P(Placements, NothingIsLeft,
+                         testing::Values(std::vector{0, 0}, std::vector{0, 1}, std::vector{0, 0, 0, 0, 0},
+                                         std::vector{0, 1, 2, 3, 4}, std::vector{0, 0, 1, 1, 0}),
+                         [](const auto& info) {
+                           std::string name;
+                           for (const int host : info.param) name += std::to_string(host);
+                           return "Hosts" + name;
+                         });
+
+TEST_P(NothingIsLeft, OfCommunicatorsThatEnded_F61) {
+  const auto ranks = static_cast<int>(GetParam().size());
+  const Holdings before = Holdings::now();
+  for (int i = 0; i < rounds(); ++i) expect_ranks(ranks, use, on_hosts(GetParam()));
+  expect_back_to(before);
+}
+
+TEST_P(NothingIsLeft, OfCommunicatorsThatFailed) {
+  const auto ranks = static_cast<int>(GetParam().size());
+  const Holdings before = Holdings::now();
+  for (int i = 0; i < rounds() / 5; ++i) {
+    // By a rank that throws, by a mismatch, by a setting that is found wrong after the ranks have met.
+    run_ranks(
+        ranks,
+        [](Communicator& communicator) {
+          use(communicator);
+          if (communicator.rank() == 1) throw std::runtime_error("gone");
+          communicator.barrier();
+        },
+        on_hosts(GetParam()));
+    run_ranks(
+        ranks,
+        [](Communicator& communicator) {
+          std::vector<int> values(50'000);
+          const auto count = static_cast<std::size_t>(50'000 - communicator.rank());
+          communicator.all_reduce(values.data(), values.data(), count, DataType::kI32, kSum);
+        },
+        on_hosts(GetParam()));
+    RankSetup impossible = on_hosts(GetParam());
+    impossible.options.config["TUTTI_ALGO"] = "nonsense";
+    run_ranks(
+        ranks, [](Communicator&) {}, impossible);
+  }
+  expect_back_to(before);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "collectives/registry.h"
+#include "communicator/values.h"
+#include "executor/signature.h"
+#include "reduce/float_codes.h"
+#include "reduce/reference.h"
+#include "schedule/placement.h"
+#include "support/ranks.h"
+
+namespace tutti {
+namespace {
+
+using Kind = ReduceOp::Kind;
+using Bytes = std::vector<std::byte>;
+
+// The names of all algorithms that some reduction of this placement can use.
+std::set<std::string> algorithm_names(const std::vector<int>& host_of, bool reproducible) {
+  const Placement placement(host_of);
+  const Layout layout = placement.layout(0);
+  std::set<std::string> names;
+  for (const Algorithm& row : algorithms()) {
+    if (reduces(row.collective) && row.applies(layout) && (row.reproducible || !reproducible)) {
+      names.insert(std::string(row.name));
+    }
+  }
+  return names;
+}
+
+// Any bits at all: NaNs of all kinds, infinities, both zeros, subnormal numbers.
+std::uint64_t any_code(DataType type, int rank, std::size_t index) {
+  const std::uint64_t random = mix(index * 64 + static_cast<std::uint64_t>(rank));
+  const std::uint64_t sign = std::uint64_t{1} << (8 * element_size(type) - 1);
+  switch (random >> 56 & 15) {
+    case 0:
+      return 0;
+    case 1:
+      return sign;
+    case 2:
+      return canonical_nan(type) | (random >> 40 & 1 ? sign : 0);
+    case 3:
+      return infinity(type) | (random >> 40 & 1 ? sign : 0);
+    default:
+      return random & (~std::uint64_t{0} >> (64 - 8 * element_size(type)));
+  }
+}
+
+// Finite numbers of very different size, so that the order of additions shows.
+std::uint64_t uneven_code(DataType type, int rank, std::size_t index) {
+  const std::uint64_t random = mix(index * 64 + static_cast<std::uint64_t>(rank) + 7);
+  const double value = (static_cast<double>(random % 2001) - 1000) / 700 * (1 << (random >> 32) % 7);
+  return encode(type, value);
+}
+
+constexpr DataType kFloats[] = {DataType::kF16, DataType::kBF16,   DataType::kF32,
+                                DataType::kF64, DataType::kF8E4M3, DataType::kF8E5M2};
+
+class EveryRank : public testing::TestWithParam<std::vector<int>> {};
+INSTANTIATE_TEST_SUITE_P(Placements, EveryRank,
+                         testing::Values(std::vector{0, 0}, std::vector{0, 0, 0, 0, 0}, std::vector{0, 1, 2},
+                                         std::vector{0, 0, 1, 1}),
+                         [](const auto& info) { return fmt::format("{}", fmt::join(info.param, "_")); });
+
+TEST_P(EveryRank, HoldsTheSameBits_F73) {
+  const std::vector<int>& host_of = GetParam();
+  const auto ranks = static_cast<int>(host_of.size());
+  prepare_reference();
+  for (const std::string& algorithm : algorithm_names(host_of, false)) {
+    SCOPED_TRACE(algorithm);
+    RankSetup setup = on_hosts(host_of);
+    setup.options.config["TUTTI_ALGO"] = algorithm;
+    std::vector<Bytes> results(host_of.size());
+    expect_ranks(
+        ranks,
+        [&results](Communicator& communicator) {
+          Bytes& all = results[static_cast<std::size_t>(communicator.rank())];
+          for (const DataType type : kFloats) {
+            for (const Kind op : {Kind::kSum, Kind::kMin, Kind::kAvg}) {
+              for (const std::size_t count : {7, 1501}) {
+                Bytes values(count * element_size(type));
+                for (std::size_t i = 0; i < count; ++i) {
+                  store_code(type, values.data(), i, any_code(type, communicator.rank(), i));
+                }
+                communicator.all_reduce(values.data(), values.data(), count, type, op);
+                all.insert(all.end(), values.begin(), values.end());
+              }
+            }
+          }
+        },
+        setup);
+    for (const Bytes& result : results) EXPECT_TRUE(result == results.front());
+  }
+}
+
+// How a communicator can be set up without a change of any result.
+struct Variation {
+  std::string name;
+  std::vector<int> host_of;
+  std::map<std::string, std::string> config;
+};
+std::ostream& operator<<(std::ostream& out, const Variation& variation) { return out << variation.name; }
+
+class Reproducible : public testing::TestWithParam<Variation> {};
+INSTANTIATE_TEST_SUITE_P(
+    Variations, Reproducible,
+    testing::Values(Variation{"TwoRanks", {0, 0}, {}}, Variation{"ThreeRanks", {0, 0, 0}, {}},
+                    Variation{"FiveRanks", {0, 0, 0, 0, 0}, {}}, Variation{"EightRanks", {0, 0, 0, 0, 0, 0, 0, 0}, {}},
+                    Variation{"FiveRanksOverTcp", {0, 1, 2, 3, 4}, {{"TUTTI_SHM_DISABLE", "1"}}},
+                    Variation{"FiveRanksOnTwoHosts", {0, 1, 0, 1, 1}, {}},
+                    Variation{"FourRanksOnTwoHosts", {0, 0, 1, 1}, {}},
+                    Variation{"FiveRanksSmallChunks", {0, 0, 0, 0, 0}, {{"TUTTI_CHUNK_BYTES", "512"}}},
+                    Variation{"FiveRanksOneChannel", {0, 0, 0, 0, 0}, {{"TUTTI_CHANNELS", "1"}}},
+                    Variation{"FiveRanksFourChannels", {0, 0, 0, 0, 0}, {{"TUTTI_CHANNELS", "4"}}}),
+    [](const auto& info) { return info.param.name; });
+
+// Values repeat, so that one expectation serves every place: an element's result must not depend on where it lies.
+constexpr std::size_t kPeriod = 61;
+
+std::vector<std::uint64_t> tree_results(DataType type, Kind op, int ranks) {
+  std::vector<std::uint64_t> results;
+  TestCall call;
+  call.op = op;
+  for (std::size_t i = 0; i < kPeriod; ++i) {
+    std::vector<std::uint64_t> sources;
+    for (int r = 0; r < ranks; ++r) {
+      sources.push_back(reference({type, op_of(call, r), ranks, false, true}, {uneven_code(type, r, i)}, 0));
+    }
+    results.push_back(reference({type, op, ranks, true, true}, sources, -1));
+  }
+  return results;
+}
+
+void check_reproducible(Communicator& communicator, DataType type, Kind op, std::size_t count, std::size_t shift) {
+  const int rank = communicator.rank();
+  const auto all = static_cast<std::size_t>(communicator.ranks());
+  const std::vector<std::uint64_t> expected = tree_results(type, op, communicator.ranks());
+  for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter, Collective::kReduce}) {
+    TestCall call{collective, type, op, count, communicator.ranks() - 1, false, 0};
+    const std::size_t blocks = collective == Collective::kReduceScatter ? all : 1;
+    const std::size_t first = collective == Collective::kReduceScatter ? static_cast<std::size_t>(rank) * count : 0;
+    Bytes input((blocks * count + shift) * element_size(type)), output((count + shift) * element_size(type));
+    std::byte* in = input.data() + shift * element_size(type);
+    std::byte* out = output.data() + shift * element_size(type);
+    for (std::size_t i = 0; i < blocks * count; ++i) store_code(type, in, i, uneven_code(type, rank, i % kPeriod));
+    doing(describe(call));
+    issue(communicator, call, in, out);
+    if (collective == Collective::kReduce && rank != call.root) continue;
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(load_code(type, out, i), expected[(first + i) % kPeriod]) << describe(call) << " element " << i;
+    }
+  }
+}
+
+TEST_P(Reproducible, ResultsAreThoseOfTheTree_F73) {
+  const Variation& variation = GetParam();
+  prepare_reference();
+  std::set<std::string> names = algorithm_names(variation.host_of, true);
+  ASSERT_FALSE(names.empty());
+  names.insert("");  // as chosen
+  for (const std::string& algorithm : names) {
+    SCOPED_TRACE(algorithm);
+    RankSetup setup = on_hosts(variation.host_of);
+    setup.options.reproducible = true;
+    setup.options.config = variation.config;
+    setup.options.config["TUTTI_ALGO"] = algorithm;
+    expect_ranks(
+        static_cast<int>(variation.host_of.size()),
+        [](Communicator& communicator) {
+          for (const DataType type : kFloats) {
+            for (const Kind op : {Kind::kSum, Kind::kProd, Kind::kAvg, Kind::kPreMulSum}) {
+              check_reproducible(communicator, type, op, 130, 3);
+              if (op != Kind::kSum) continue;
+              check_reproducible(communicator, type, op, 1, 0);
+              check_reproducible(communicator, type, op, 2001, 1);
+            }
+          }
+        },
+        setup);
+  }
+}
+
+TEST(Reproducible, RefusesAlgorithmsThatAddInAnotherOrder) {
+  for (const Algorithm& row : algorithms()) {
+    if (!reduces(row.collective) || row.reproducible || row.condition == "several hosts") continue;
+    RankSetup setup;
+    setup.options.reproducible = true;
+    setup.options.config["TUTTI_ALGO"] = fmt::format("{}:{}", name(row.collective), row.name);
+    for (const RankEnd& end : run_ranks(
+             2, [](Communicator&) {}, setup)) {
+      ASSERT_TRUE(end.error) << row.name << ": " << end.text;
+      EXPECT_EQ(end.error->code(), ErrorCode::kInvalidSetting) << end.text;
+      EXPECT_NE(end.text.find("reproducible"), std::string::npos) << end.text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti
