@@ -6,6 +6,7 @@
 
 #include "executor/step_execution.h"
 #include "executor/straight_line.h"
+#include "transport/messages.h"
 #include "transport/slot_ring.h"
 
 namespace tutti {
@@ -13,6 +14,9 @@ namespace {
 
 constexpr std::size_t kLineBytes = 64;                   // ranks write to cache lines of their own
 constexpr std::size_t kShortestShared = Line::kPayload;  // shorter blocks travel in the line itself
+// After so many calls of progress() that did no step, the credit that is still owed is told: it costs a store to a line
+// that the peer reads only when it lacks credit.
+constexpr std::uint32_t kIdleTurns = 16;
 
 }  // namespace
 
@@ -61,7 +65,19 @@ Progress HostExecutor::progress(Call& call) {
         return Progress::kFailed;
     }
   }
-  return all_done ? finish(call) : Progress::kAgain;
+  if (all_done) return finish(call);
+  if (++idle_turns_ == kIdleTurns) tell_owed_credit();
+  return Progress::kAgain;
+}
+
+// A peer whose ring is full waits for the slowest reader of its oldest slot. A reader that holds back the credit for it
+// may, in turn, wait for what that peer cannot send.
+void HostExecutor::tell_owed_credit() {
+  for (const auto& channel : channels_) {
+    for (Endpoint& endpoint : channel->endpoints()) {
+      if (endpoint.told != endpoint.received && endpoint.transport == nullptr) tell_credit(endpoint);
+    }
+  }
 }
 
 Progress HostExecutor::advance(Call& call, int channel) {
@@ -89,6 +105,7 @@ Progress HostExecutor::advance(Call& call, int channel) {
                        execution.peer());
           return Progress::kFailed;
       }
+      idle_turns_ = 0;
       ++cursor.step;
       cursor.arrived = 0;
       cursor.posted = false;

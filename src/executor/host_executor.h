@@ -47,12 +47,14 @@ class HostExecutor {
   Progress advance(Call& call, int channel);
   Progress finish(Call& call);
   bool buffers_released(const Call& call);
+  void tell_owed_credit();
 
   std::span<const std::unique_ptr<Channel>> channels_;
   std::span<Transport* const> transports_;
   Health& health_;
   Word& progress_;
   Mismatch mismatch_;
+  std::uint32_t idle_turns_ = 0;  // of progress(), since a step was done
 };
 
 }  // namespace tutti

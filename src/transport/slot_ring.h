@@ -45,6 +45,12 @@ class SlotRing {
 inline void refresh_acknowledged(Endpoint& endpoint) {
   const std::uint64_t credit = observe(*endpoint.credit_in);  // the reader's note in consume(), or the transport's
   if (credit > endpoint.acknowledged) endpoint.acknowledged = credit;
+  // Lines that have arrived and wait for their step say more: this rank may be unable to take them before it has sent.
+  for (std::uint64_t number = endpoint.received + 1; number <= endpoint.received + endpoint.window; ++number) {
+    const Line& line = endpoint.in[line_index(endpoint, number)];
+    if (observe(line.epoch) != number) break;  // published by publish_line()
+    if (line.credit > endpoint.acknowledged) endpoint.acknowledged = line.credit;
+  }
   if (endpoint.progress_in == nullptr) return;
   const std::uint64_t finished = observe(*endpoint.progress_in);  // published when the peer's call ended
   while (endpoint.acknowledged < endpoint.sent &&
