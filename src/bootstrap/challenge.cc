@@ -91,7 +91,7 @@ bool Challenge::send(std::span<const std::byte> data) {
 
 void Challenge::succeed() {
   Outcome outcome;
-  outcome.socket = socket_->release();
+  outcome.socket = {socket_->release(), handshake().session()};
   outcome.hello = hello_;
   socket_.reset();
   timer_.cancel();

@@ -20,6 +20,13 @@ struct Credentials {
   Key secret;
 };
 
+// A connected socket whose other end has passed the challenge.
+struct ProvenSocket {
+  UniqueFd fd;
+  SessionKeys keys;
+  explicit operator bool() const { return static_cast<bool>(fd); }
+};
+
 // Runs the mutual challenge over one connected socket within a deadline. Reads not a byte beyond it. Belongs to the
 // loop's thread; calls back once, unless cancelled.
 //
@@ -27,8 +34,8 @@ struct Credentials {
 class Challenge : public std::enable_shared_from_this<Challenge> {
  public:
   struct Outcome {
-    UniqueFd socket;  // none: it failed
-    Hello hello;      // the client's
+    ProvenSocket socket;  // none: it failed
+    Hello hello;          // the client's
     ErrorCode code = ErrorCode::kSystem;
     std::string trouble;
     bool spoke = false;  // the other side knew the protocol at least

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -28,8 +29,17 @@ Frame make_frame(FrameType type, std::span<const std::byte> payload) {
   return bytes;
 }
 
-Connection::Connection(EventLoop& loop, UniqueFd socket, std::size_t limit)
-    : loop_(loop), socket_(loop, std::move(socket)), limit_(limit) {}
+Connection::Connection(EventLoop& loop, ProvenSocket socket, std::size_t limit)
+    : loop_(loop), socket_(loop, std::move(socket.fd)), keys_(socket.keys), limit_(limit) {}
+
+Connection::Tag Connection::tag_of(const Key& key, std::uint64_t number, std::span<const std::byte> frame) {
+  ByteWriter counter;
+  counter.u64(number);
+  const auto hash = key.authenticate("frame", counter.view(), frame);
+  Tag tag;
+  std::copy_n(hash.begin(), tag.size(), tag.begin());
+  return tag;
+}
 
 void Connection::start(OnFrame on_frame, OnEnd on_end) {
   on_frame_ = std::move(on_frame);
@@ -65,14 +75,20 @@ bool Connection::take_frames() {
       end("it sent something that is no message of this library's version");
       return false;
     }
-    if (rest.size() < kFrameHeaderBytes + length) break;
+    const std::size_t bytes = kFrameHeaderBytes + length;
+    if (rest.size() < bytes + kFrameTagBytes) break;
+    if (!equal_in_constant_time(rest.subspan(bytes, kFrameTagBytes),
+                                tag_of(keys_.receiving, received_++, rest.first(bytes)))) {
+      end("something between the two changed what was sent: does another program or user hold the root's port?");
+      return false;
+    }
     try {
       if (!lingering_) on_frame_(static_cast<FrameType>(type), rest.subspan(kFrameHeaderBytes, length));
     } catch (const Error& error) {
       end(error.what());
       return false;
     }
-    taken += kFrameHeaderBytes + length;
+    taken += bytes + kFrameTagBytes;
   }
   if (closed_) return false;
   in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(taken));
@@ -82,9 +98,9 @@ bool Connection::take_frames() {
 
 void Connection::send(const Frame& frame) {
   if (closed_ || broken_ || finishing_) return;
-  queue_.push_back(frame);
-  queued_bytes_ += frame->size();
-  if (queued_bytes_ > kUnreadLimits * (limit_ + kFrameHeaderBytes)) {
+  queue_.push_back({frame, tag_of(keys_.sending, sent_++, *frame)});
+  queued_bytes_ += queue_.back().size();
+  if (queued_bytes_ > kUnreadLimits * (limit_ + kFrameHeaderBytes + kFrameTagBytes)) {
     // The reading side reports it: whoever sends is not called back from within.
     broken_ = true;
     queue_.clear();
@@ -99,8 +115,16 @@ void Connection::write() {
   waiting_to_write_ = false;
   if (closed_) return;
   while (!queue_.empty()) {
-    const std::vector<std::byte>& frame = *queue_.front();
-    const ssize_t sent = ::send(socket_.fd(), frame.data() + written_, frame.size() - written_, MSG_NOSIGNAL);
+    const Outgoing& next = queue_.front();
+    const std::size_t frame_bytes = next.frame->size();
+    const std::size_t in_frame = std::min(written_, frame_bytes);
+    const std::size_t in_tag = written_ - in_frame;
+    iovec parts[2] = {{const_cast<std::byte*>(next.frame->data()) + in_frame, frame_bytes - in_frame},
+                      {const_cast<std::byte*>(next.tag.data()) + in_tag, kFrameTagBytes - in_tag}};
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    const ssize_t sent = ::sendmsg(socket_.fd(), &message, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) {
       waiting_to_write_ = true;
@@ -115,7 +139,7 @@ void Connection::write() {
     }
     written_ += static_cast<std::size_t>(sent);
     queued_bytes_ -= static_cast<std::size_t>(sent);
-    if (written_ == frame.size()) {
+    if (written_ == next.size()) {
       queue_.pop_front();
       written_ = 0;
     }

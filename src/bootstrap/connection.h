@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -8,12 +9,17 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "bootstrap/challenge.h"
 #include "bootstrap/event_loop.h"
 #include "bootstrap/frame.h"
 
 namespace tutti {
 
 // Frames over a connected, authenticated socket. Belongs to the loop's thread and never waits.
+//
+// Each frame carries a keyed hash over its number and bytes. So it does not help to get between a rank and the root,
+// by taking the root's port before it does and passing the challenge on: nothing can be changed, repeated or put in.
+// (The root's port is the only one that is known before its owner listens there.)
 //
 // Always held by shared_ptr: a callback may drop the owner's reference while the connection is still at work.
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -23,7 +29,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using OnEnd = std::function<void(const std::string& trouble)>;
 
   // Frames of more than `limit` bytes end the connection, and so does a peer that leaves several times as much unread.
-  Connection(EventLoop& loop, UniqueFd socket, std::size_t limit);
+  Connection(EventLoop& loop, ProvenSocket socket, std::size_t limit);
 
   void start(OnFrame on_frame, OnEnd on_end);
   void set_limit(std::size_t limit) { limit_ = limit; }
@@ -46,6 +52,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void forget_silence() { last_heard_ = Clock::now(); }
 
  private:
+  using Tag = std::array<std::byte, kFrameTagBytes>;
+  struct Outgoing {
+    Frame frame;
+    Tag tag;
+    std::size_t size() const { return frame->size() + kFrameTagBytes; }
+  };
+
+  static Tag tag_of(const Key& key, std::uint64_t number, std::span<const std::byte> frame);
   void read();
   bool take_frames();
   void write();
@@ -53,11 +67,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   EventLoop& loop_;
   Watch socket_;
+  const SessionKeys keys_;
+  std::uint64_t sent_ = 0;      // frames
+  std::uint64_t received_ = 0;  // frames
   std::size_t limit_;
   OnFrame on_frame_;
   OnEnd on_end_;
   std::vector<std::byte> in_;
-  std::deque<Frame> queue_;
+  std::deque<Outgoing> queue_;
   std::size_t written_ = 0;  // of the first frame in the queue
   std::size_t queued_bytes_ = 0;
   bool waiting_to_write_ = false;

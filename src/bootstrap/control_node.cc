@@ -37,7 +37,7 @@ ControlNode::~ControlNode() {
   }
 }
 
-void ControlNode::meet(UniqueFd root, const Introduction& introduction) {
+void ControlNode::meet(ProvenSocket root, const Introduction& introduction) {
   root_ = std::make_shared<Connection>(loop_, std::move(root),
                                        std::max(kMaxIntroduction, RankTable::max_bytes(setup_.own.ranks)));
   root_->start([this](FrameType type, std::span<const std::byte> payload) { receive_from_root(type, payload); },
@@ -89,12 +89,12 @@ void ControlNode::take_assignment(const Assignment& assignment) {
       [](const Hello& hello) {
         return hello.purpose == Purpose::kMeet ? "ranks meet at the root's port, and this is not it" : "";
       },
-      [this](const Hello& hello, UniqueFd socket) {
+      [this](const Hello& hello, ProvenSocket socket) {
         const int peer = static_cast<int>(hello.client_rank);
         if (hello.purpose == Purpose::kTree) return tree_->adopt(peer, std::move(socket));
-        if (peer < 0 || peer >= setup_.own.ranks) return;
-        if (data_handler_) return data_handler_(peer, std::move(socket), false);
-        if (early_data_.size() < kEarlyData) early_data_.push_back({peer, std::move(socket)});
+        if (peer < 0 || peer >= setup_.own.ranks || peer == setup_.own.rank) return;
+        if (data_handler_) return data_handler_(peer, std::move(socket.fd), false);
+        if (early_data_.size() < kEarlyData) early_data_.push_back({peer, std::move(socket.fd)});
       });
   joined_ = assignment.parent < 0;
   join_began_ = Clock::now();
@@ -197,7 +197,7 @@ void ControlNode::dial_data(int peer) {
         const std::shared_ptr<Dialer> over = std::move(dial.dialer);
         if (outcome.socket) {
           data_dials_.erase(peer);
-          if (data_handler_) data_handler_(peer, std::move(outcome.socket), true);
+          if (data_handler_) data_handler_(peer, std::move(outcome.socket.fd), true);
           return;
         }
         if (tree_->poisoned()) return;

@@ -43,7 +43,7 @@ class ControlNode {
   ~ControlNode();
 
   // Over an authenticated connection to the root. The result is in ControlResults: a table or a failure.
-  void meet(UniqueFd root, const Introduction& introduction);
+  void meet(ProvenSocket root, const Introduction& introduction);
 
   void contribute(std::span<const std::byte> mine);
   void poison(ErrorCode code, const std::string& reason, int peer) { tree_->poison(code, reason, peer); }

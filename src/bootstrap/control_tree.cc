@@ -55,12 +55,12 @@ void ControlTree::join(int parent, std::vector<SocketAddress> addresses, millise
                           });
 }
 
-void ControlTree::adopt(int rank, UniqueFd socket) {
+void ControlTree::adopt(int rank, ProvenSocket socket) {
   // Parents have lower numbers than their children, so there is never a circle.
   if (!left_ && rank > self_.own.rank && rank < self_.own.ranks) add(rank, std::move(socket), Role::kChild);
 }
 
-void ControlTree::add(int rank, UniqueFd socket, Role role) {
+void ControlTree::add(int rank, ProvenSocket socket, Role role) {
   if (const auto old = neighbours_.find(rank); old != neighbours_.end()) {
     // It connected twice because it did not hear that the first attempt had succeeded.
     old->second.connection->close();

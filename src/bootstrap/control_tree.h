@@ -40,7 +40,7 @@ class ControlTree {
   void join(int parent, std::vector<SocketAddress> addresses, std::chrono::milliseconds patience,
             std::function<void(const std::string& trouble)> done);
   // A rank with a higher number connected and was let in.
-  void adopt(int rank, UniqueFd socket);
+  void adopt(int rank, ProvenSocket socket);
   void set_table(std::shared_ptr<const RankTable> table) { table_ = std::move(table); }
   void set_describe_call(DescribeCall describe) { describe_call_ = std::move(describe); }
 
@@ -63,7 +63,7 @@ class ControlTree {
     bool released = false;    // this child said that it has another parent
   };
 
-  void add(int rank, UniqueFd socket, Role role);
+  void add(int rank, ProvenSocket socket, Role role);
   void receive(int rank, FrameType type, std::span<const std::byte> payload);
   void ended(int rank, const std::string& trouble);
   void flood(const Frame& frame, int except);

@@ -19,7 +19,7 @@ namespace tutti {
 class Dialer : public std::enable_shared_from_this<Dialer> {
  public:
   struct Outcome {
-    UniqueFd socket;  // none: no address led to the peer
+    ProvenSocket socket;  // none: no address led to the peer
     SocketAddress address;
     ErrorCode code = ErrorCode::kTimeout;
     std::string trouble;       // every address and what happened there

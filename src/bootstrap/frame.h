@@ -8,7 +8,8 @@
 
 namespace tutti {
 
-// What travels on an authenticated connection: a 32-bit length of the payload, a type, the payload.
+// What travels on an authenticated connection: a 32-bit length of the payload, a type, the payload, and a tag by which
+// the receiver knows that the sender of the challenge sent it, next in turn (see connection.h).
 enum class FrameType : std::uint8_t {
   kHeartbeat,  // empty
   // between a rank and the root, while ranks meet
@@ -29,6 +30,7 @@ enum class FrameType : std::uint8_t {
 };
 inline constexpr std::uint8_t kFrameTypes = 14;
 inline constexpr std::size_t kFrameHeaderBytes = 5;
+inline constexpr std::size_t kFrameTagBytes = 16;
 
 // A frame as it is sent, header included.
 // Shared: a broadcast queues one frame on several connections, and the last to write it frees it.

@@ -89,8 +89,8 @@ HandOut::HandOut(const std::string& name)
   if (::bind(listener_.get(), address.data(), address.length) != 0) {
     const int error = errno;
     throw system_error(fmt::format("cannot open the meeting place @{}", name), error,
-                       "does another job of this user meet at the same port, or does a second process believe that it "
-                       "is rank 0?");
+                       "does another job of this user meet at the same port, does a second process believe that it is "
+                       "rank 0, or has another user taken the name? Choose another port, or set TUTTI_SECRET");
   }
   if (::listen(listener_.get(), SOMAXCONN) != 0) throw system_error("cannot listen on a local socket", errno);
 }

@@ -14,7 +14,7 @@ namespace tutti {
 // one bounded table entry for a bounded time. Belongs to the loop's thread.
 class Listener {
  public:
-  using OnPeer = std::function<void(const Hello&, UniqueFd)>;
+  using OnPeer = std::function<void(const Hello&, ProvenSocket)>;
 
   // Connections wait in the kernel's queue until admit() says who is welcome.
   Listener(EventLoop& loop, UniqueFd socket);

@@ -2,15 +2,15 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "base/handles.h"
 #include "base/net/address.h"
+#include "bootstrap/challenge.h"
 #include "bootstrap/event_loop.h"
 #include "bootstrap/membership.h"
 
 namespace tutti {
 
 struct ReachedRoot {
-  UniqueFd socket;  // past the challenge
+  ProvenSocket socket;
   SocketAddress address;
 };
 

@@ -43,7 +43,7 @@ Root::Root(EventLoop& loop, UniqueFd listening, Place place)
       report_interval_(kFirstReport) {
   listener_->admit(
       place_.own, [this](const Hello& hello) { return judge(hello); },
-      [this](const Hello& hello, UniqueFd socket) { greet(hello, std::move(socket)); });
+      [this](const Hello& hello, ProvenSocket socket) { greet(hello, std::move(socket)); });
 }
 
 Root::~Root() {
@@ -80,7 +80,7 @@ std::string Root::judge(const Hello& hello) const {
   return "";
 }
 
-void Root::greet(const Hello& hello, UniqueFd socket) {
+void Root::greet(const Hello& hello, ProvenSocket socket) {
   const std::uint64_t number = arrivals_++;
   Guest guest;
   guest.connection = std::make_shared<Connection>(loop_, std::move(socket), kMaxIntroduction);

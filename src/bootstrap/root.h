@@ -51,7 +51,7 @@ class Root {
   using Guests = std::map<std::uint64_t, Guest>;
 
   std::string judge(const Hello& hello) const;
-  void greet(const Hello& hello, UniqueFd socket);
+  void greet(const Hello& hello, ProvenSocket socket);
   void receive(std::uint64_t number, FrameType type, std::span<const std::byte> payload);
   void ended(std::uint64_t number, const std::string& trouble);
   void introduced(Guest& guest, std::span<const std::byte> payload);

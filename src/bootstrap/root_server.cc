@@ -40,6 +40,15 @@ auto patiently(Deadline deadline, Open open) {
   }
 }
 
+bool there_is_ipv6() {
+  try {
+    listen_on(SocketAddress::any(Family::kIpv6, 0));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 UniqueFd listen_anywhere(Family family, bool loopback_only, std::uint16_t port) {
@@ -52,6 +61,8 @@ UniqueFd listen_anywhere(Family family, bool loopback_only, std::uint16_t port) 
   try {
     return listen_on(address(Family::kIpv6));
   } catch (const Error& error) {
+    // A port that is taken is taken: whoever has it for IPv6 would get between rank 0 and the ranks that come that way.
+    if (port != 0 && there_is_ipv6()) throw;
     log_debug("{}; trying IPv4 alone", error.what());
     return listen_on(address(Family::kIpv4));
   }

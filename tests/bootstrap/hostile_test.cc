@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -17,9 +19,11 @@
 #include <thread>
 #include <vector>
 
+#include "bootstrap/connection.h"
 #include "bootstrap/dialer.h"
 #include "bootstrap/hand_out.h"
 #include "bootstrap/listener.h"
+#include "bootstrap/root_server.h"
 #include "bootstrap/sockets.h"
 
 namespace tutti {
@@ -53,7 +57,7 @@ class Door {
     address_ = address_of(socket);
     loop_.call([&] {
       listener_ = std::make_unique<Listener>(loop_, std::move(socket));
-      listener_->admit(own, {}, [this](const Hello&, UniqueFd guest) { guests_.push_back(std::move(guest)); });
+      listener_->admit(own, {}, [this](const Hello&, ProvenSocket guest) { guests_.push_back(std::move(guest)); });
     });
   }
   ~Door() {
@@ -65,7 +69,7 @@ class Door {
   EventLoop& loop_;
   SocketAddress address_;
   std::unique_ptr<Listener> listener_;
-  std::vector<UniqueFd> guests_;
+  std::vector<ProvenSocket> guests_;
 };
 
 TEST(Hostile, ASilentStrangerAtOneAddressDoesNotUseUpTheTimeOfTheOthers) {
@@ -181,6 +185,111 @@ TEST(Hostile, SilentConnectionsGiveWayWhenThereAreNoDescriptorsLeft) {
   }
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 1) << log;
+}
+
+// A rank and the root have passed the challenge through somebody who got between them, and now the rank speaks.
+class Relay {
+ public:
+  Relay() {
+    ClientHandshake client({Purpose::kMeet, 1, 0, 2, own_.communicator}, own_.secret);
+    ServerHandshake server(0, own_.communicator, own_.secret);
+    std::span<const std::byte> data;
+    const auto feed = [&data](auto& side, const std::vector<std::byte>& bytes) {
+      data = bytes;
+      return side.feed(data);
+    };
+    feed(server, feed(client, feed(server, client.start())));
+    feed(client, server.accept());
+    loop_.call([&] {
+      rank_ = std::make_shared<Connection>(loop_, ProvenSocket{pair(to_rank_), client.session()}, kLimit);
+      root_ = std::make_shared<Connection>(loop_, ProvenSocket{pair(to_root_), server.session()}, kLimit);
+      rank_->start([this](FrameType, auto payload) { heard_.set_value(text_of(payload)); },
+                   [this](const std::string& trouble) { heard_.set_value("end: " + trouble); });
+      root_->start([this](FrameType, auto payload) { heard_.set_value(text_of(payload)); },
+                   [this](const std::string& trouble) { heard_.set_value("end: " + trouble); });
+    });
+  }
+  ~Relay() {
+    loop_.call([&] {
+      rank_->close();
+      root_->close();
+    });
+  }
+
+  // The bytes that the rank sends for it.
+  std::vector<std::byte> say(const std::string& text) {
+    loop_.call([&] { rank_->send(FrameType::kIntroduction, std::as_bytes(std::span(text.data(), text.size()))); });
+    std::vector<std::byte> frame(kFrameHeaderBytes + text.size() + kFrameTagBytes);
+    EXPECT_EQ(::recv(to_rank_.get(), frame.data(), frame.size(), MSG_WAITALL), static_cast<ssize_t>(frame.size()));
+    return frame;
+  }
+  // What the root, or the rank itself, makes of bytes.
+  std::string root_hears(std::span<const std::byte> frame) { return hears(to_root_, frame); }
+  std::string rank_hears(std::span<const std::byte> frame) { return hears(to_rank_, frame); }
+
+ private:
+  static constexpr std::size_t kLimit = 1024;
+
+  static UniqueFd pair(UniqueFd& far) {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    far = UniqueFd(ends[0]);
+    EXPECT_EQ(::fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    return UniqueFd(ends[1]);
+  }
+  static std::string text_of(std::span<const std::byte> payload) {
+    return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+  }
+  std::string hears(const UniqueFd& socket, std::span<const std::byte> frame) {
+    heard_ = std::promise<std::string>();
+    EXPECT_EQ(::send(socket.get(), frame.data(), frame.size(), 0), static_cast<ssize_t>(frame.size()));
+    std::string text = heard_.get_future().get();
+    loop_.call([] {});  // until the promise is no longer in use
+    return text;
+  }
+
+  Credentials own_ = credentials();
+  EventLoop loop_;
+  UniqueFd to_rank_;
+  UniqueFd to_root_;
+  std::shared_ptr<Connection> rank_;
+  std::shared_ptr<Connection> root_;
+  std::promise<std::string> heard_;
+};
+
+TEST(Hostile, WhoeverPassedTheChallengeOnCanChangeNothingThatIsSaid) {
+  Relay honest;
+  EXPECT_EQ(honest.root_hears(honest.say("I am at 10.1.0.1")), "I am at 10.1.0.1");
+  EXPECT_EQ(honest.root_hears(honest.say("")), "");
+  Relay changing;
+  std::vector<std::byte> frame = changing.say("I am at 10.1.0.1");
+  frame[kFrameHeaderBytes + 15] = std::byte{'9'};
+  EXPECT_NE(changing.root_hears(frame).find("something between the two changed"), std::string::npos);
+}
+
+TEST(Hostile, WhoeverPassedTheChallengeOnCanRepeatLeaveOutAndReflectNothing) {
+  Relay repeating;
+  const std::vector<std::byte> frame = repeating.say("first");
+  EXPECT_EQ(repeating.root_hears(frame), "first");
+  EXPECT_TRUE(repeating.root_hears(frame).starts_with("end: something"));
+  Relay leaving_out;
+  leaving_out.say("first");
+  EXPECT_TRUE(leaving_out.root_hears(leaving_out.say("second")).starts_with("end: something"));
+  Relay reflecting;
+  EXPECT_TRUE(reflecting.rank_hears(reflecting.say("first")).starts_with("end: something"));
+}
+
+TEST(Hostile, APortThatIsTakenForIpv6IsNotUsedForIpv4Alone) {
+  UniqueFd squatter(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int only = 1;
+  ::setsockopt(squatter.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
+  const SocketAddress any = SocketAddress::any(Family::kIpv6, 0);
+  if (::bind(squatter.get(), any.data(), any.size()) != 0 || ::listen(squatter.get(), 1) != 0) {
+    GTEST_SKIP() << "there is no IPv6 here";
+  }
+  const std::uint16_t port = local_address(squatter.get()).port();
+  EXPECT_THROW(listen_anywhere(Family::kAny, false, port), Error);
+  EXPECT_TRUE(listen_anywhere(Family::kAny, false, 0));
 }
 
 std::vector<UniqueFd> ask(const std::string& name, int count) {

@@ -74,7 +74,15 @@ void Handshake::fail(ErrorCode code, std::string reason) {
   reason_ = printable(std::move(reason));
 }
 
-ClientHandshake::ClientHandshake(const Hello& hello, const Key& secret) {
+SessionKeys Handshake::session() const {
+  std::array<std::byte, kHelloBytes + kNonceBytes> both;
+  std::ranges::copy(server_nonce_, std::ranges::copy(hello_bytes_, both.begin()).out);
+  const Key client = key_.derive("session of the client", both);
+  const Key server = key_.derive("session of the server", both);
+  return client_ ? SessionKeys{client, server} : SessionKeys{server, client};
+}
+
+ClientHandshake::ClientHandshake(const Hello& hello, const Key& secret) : Handshake(true) {
   key_ = handshake_key(secret, hello.communicator, hello.purpose);
   ByteWriter writer;
   writer.raw(magic());
@@ -155,7 +163,7 @@ void ClientHandshake::read_type(std::uint8_t type) {
 }
 
 ServerHandshake::ServerHandshake(std::uint32_t rank, const std::array<std::byte, 16>& communicator, const Key& secret)
-    : rank_(rank), communicator_(communicator), secret_(secret) {
+    : Handshake(false), rank_(rank), communicator_(communicator), secret_(secret) {
   server_nonce_ = random_bytes();
   expect(kHelloBytes);
 }

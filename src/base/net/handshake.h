@@ -41,6 +41,12 @@ struct Hello {
 // The public name of a communicator, from its nonce and the launcher's identity of the job.
 std::array<std::byte, 16> communicator_name(const Nonce& nonce, std::string_view job);
 
+// The keys of one connection, one for each way: what is said after the challenge can be tied to it.
+struct SessionKeys {
+  Key sending;
+  Key receiving;
+};
+
 enum class HandshakeState {
   kRunning,   // feed it wanted() more bytes
   kProven,    // server only: the client knows the key; look at hello(), then accept() or reject()
@@ -61,11 +67,13 @@ class Handshake {
   ErrorCode code() const { return code_; }
   // Printable text. From a peer that has not proven anything it is a hint, not a fact.
   const std::string& reason() const { return reason_; }
+  // REQUIRES: kAccepted. Made from both nonces: no other connection has them.
+  SessionKeys session() const;
 
  protected:
   using Bytes = std::vector<std::byte>;
 
-  Handshake() = default;
+  explicit Handshake(bool client) : client_(client) {}
   ~Handshake() = default;
   // Takes what the message still needs; returns whether it is complete.
   bool collect(std::span<const std::byte>& data);
@@ -79,6 +87,7 @@ class Handshake {
   HandshakeState state_ = HandshakeState::kRunning;
 
  private:
+  bool client_;
   std::array<std::byte, kMaxReason> buffer_{};
   std::size_t received_ = 0;
   std::size_t wanted_ = 0;

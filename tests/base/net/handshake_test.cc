@@ -46,6 +46,22 @@ TEST(Handshake, AcceptsWhoKnowsTheSecretOnBothSides) {
   }
 }
 
+TEST(Handshake, GivesBothSidesTheKeysOfThisConnectionAndOfNoOther) {
+  std::vector<SessionKeys> clients;
+  for (int i = 0; i < 2; ++i) {
+    ClientHandshake client(hello(), kSecret);
+    ServerHandshake server(0, kCommunicator, kSecret);
+    feed(server, feed(client, feed(server, client.start())));
+    feed(client, server.accept());
+    const auto same = [](const Key& a, const Key& b) { return equal_in_constant_time(a.bytes(), b.bytes()); };
+    clients.push_back(client.session());
+    EXPECT_TRUE(same(clients.back().sending, server.session().receiving));
+    EXPECT_TRUE(same(clients.back().receiving, server.session().sending));
+    EXPECT_FALSE(same(clients.back().sending, clients.back().receiving));
+  }
+  EXPECT_FALSE(equal_in_constant_time(clients[0].sending.bytes(), clients[1].sending.bytes()));
+}
+
 TEST(Handshake, TakesBytesOneByOneAndNoneThatAreNotItsOwn) {
   ClientHandshake client(hello(), kSecret);
   ServerHandshake server(0, kCommunicator, kSecret);
