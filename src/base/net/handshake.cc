@@ -212,7 +212,8 @@ std::vector<std::byte> ServerHandshake::read_hello() {
   hello_.purpose = static_cast<Purpose>(purpose);
   if (hello_.communicator != communicator_) {
     return reject(ErrorCode::kUnauthorized,
-                  "another job or communicator meets at this address: give every job its own port or unique id");
+                  "another job or communicator meets at this address, or one with another TUTTI_SECRET: give every job "
+                  "its own port or unique id, and all of its ranks one secret");
   }
   if (hello_.server_rank != rank_) {
     return reject(ErrorCode::kUnauthorized,
