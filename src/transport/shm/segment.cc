@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -32,6 +34,27 @@ std::string available_memory() {
     std::getline(meminfo, key);
   }
   return "unknown";
+}
+
+// Returns errno. Many kernels give up what they have when a signal comes, and begin anew: with a timer that is fast
+// enough, they never end. So no signal is let in while one piece is taken.
+int allocate_pages(int fd, std::size_t offset, std::size_t bytes) {
+  constexpr std::size_t kPiece = std::size_t{64} << 20;
+  sigset_t all;
+  sigfillset(&all);
+  int error = 0;
+  while (bytes > 0 && error == 0) {
+    const std::size_t piece = std::min(bytes, kPiece);
+    sigset_t before;
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    do {
+      error = ::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(piece)) == 0 ? 0 : errno;
+    } while (error == EINTR);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    offset += piece;
+    bytes -= piece;
+  }
+  return error;
 }
 
 }  // namespace
@@ -67,12 +90,7 @@ Segment Segment::map(UniqueFd fd, std::size_t bytes) {
 }
 
 void Segment::reserve(std::size_t offset, std::size_t bytes, const std::string& purpose) const {
-  int result = 0;
-  do {
-    result = ::fallocate(fd_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
-  } while (result != 0 && errno == EINTR);
-  if (result != 0) {
-    const int error = errno;
+  if (const int error = allocate_pages(fd_.get(), offset, bytes); error != 0) {
     throw Error(
         ErrorCode::kSystem,
         fmt::format("cannot reserve {} bytes of shared memory for {} ({}; available: {}): free memory, raise the "
