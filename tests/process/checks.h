@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+
+#include "tutti/tutti.h"
+
+namespace tutti {
+
+// Calls every collective, and a ring of sends and receives, with sizes up to `largest` elements a block and every kind
+// of root, and compares each element with a reference. library: in buffers of tutti::allocate. Throws
+// std::runtime_error at the first wrong element.
+void check_collectives(Communicator& world, std::size_t largest, bool library);
+
+// One all_reduce in place of `count` elements at `data`, whose inputs depend on `seed`.
+void check_all_reduce(Communicator& world, float* data, std::size_t count, int seed);
+
+}  // namespace tutti

@@ -1,0 +1,175 @@
+// How ranks come to know who they are and where they meet.
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "process/job.h"
+
+namespace tutti {
+namespace {
+
+const std::vector<std::string> kWholeLife = {"join", "report", "sums:2000", "destroy", "descriptors"};
+
+class Launch : public ProcessTest {
+ protected:
+  static bool is_there(const std::string& program) {
+    return std::system(("command -v " + program + " >/dev/null").c_str()) == 0;
+  }
+
+  // Runs a launcher that starts three ranks, which all must come to a good end.
+  void run_under(const std::vector<std::string>& launcher, const Environment& environment = {}) {
+    std::vector<std::string> command = launcher;
+    for (const std::string& word : worker(kWholeLife)) command.push_back(word);
+    const Ended ended = run_program({.command = command, .environment = environment, .place = place()}, kPatience);
+    EXPECT_EQ(ended.code, 0) << ended.text;
+    EXPECT_EQ(count_lines(ended.text, "sums right"), 3) << ended.text;
+    for (const char* line : {"rank 0 of 3", "rank 1 of 3", "rank 2 of 3"}) {
+      EXPECT_EQ(count_lines(ended.text, line), 1) << ended.text;
+    }
+    EXPECT_EQ(count_lines(ended.text, "hosts 1"), 3) << ended.text;
+  }
+
+  // Three ranks with these variables instead of those by hand.
+  void run_with(const std::function<Environment(int rank)>& variables, const std::string& hosts = "hosts 1") {
+    Job job(3, kWholeLife, place(), {}, [&](int rank, Program& program) { program.environment = variables(rank); });
+    job.all_ended(0);
+    job.all_said("sums right");
+    job.all_said(hosts);
+  }
+};
+
+TEST_F(Launch, WorksUnderOpenMpi) {
+  if (!is_there("mpirun") || std::system("mpirun --version 2>&1 | grep -q 'Open MPI'") != 0) {
+    GTEST_SKIP() << "there is no mpirun of Open MPI";
+  }
+  run_under({"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3"});
+}
+
+TEST_F(Launch, WorksUnderHydra) {
+  if (!is_there("mpiexec.hydra")) GTEST_SKIP() << "there is no mpiexec.hydra of MPICH";
+  run_under({"mpiexec.hydra", "-n", "3"});
+}
+
+TEST_F(Launch, WorksByHandWithHostAndPort) {
+  run_with([](int rank) { return by_hand(rank, 3); });
+}
+
+TEST_F(Launch, WorksByHandWithoutASecretOnOneHost) {
+  run_with([](int rank) {
+    Environment variables = by_hand(rank, 3);
+    variables.erase("TUTTI_SECRET");
+    return variables;
+  });
+}
+
+TEST_F(Launch, WorksOverIpv6Loopback) {
+  run_with([](int rank) { return by_hand(rank, 3, "[::1]"); });
+}
+
+TEST_F(Launch, F10WorksByNameWhateverTheNameResolvesTo) {
+  run_with([](int rank) { return by_hand(rank, 3, "localhost"); });
+}
+
+Environment torchrun(int rank) {
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", "3"},
+          {"LOCAL_WORLD_SIZE", "3"},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", kMeetingPort}};
+}
+
+TEST_F(Launch, WorksWithTorchrunsVariables) { run_with(torchrun); }
+
+TEST_F(Launch, WorksBesideTorchrunsStore) {
+  ChildProcess store({.command = worker({std::string("listen:") + kMeetingPort}), .place = place()});
+  ASSERT_TRUE(store.wait_for_line("listening", kPatience)) << store.text();
+  run_with([](int rank) {
+    Environment variables = torchrun(rank);
+    variables.merge(Environment{{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"TORCHELASTIC_RUN_ID", "run"}});
+    return variables;
+  });
+}
+
+TEST_F(Launch, WorksWithSlurmsVariables) {
+  run_with([](int rank) {
+    return Environment{{"SLURM_PROCID", std::to_string(rank)},
+                       {"SLURM_NTASKS", "3"},
+                       {"SLURM_JOB_ID", "77"},
+                       {"SLURM_STEP_ID", "0"},
+                       {"SLURM_STEP_NUM_NODES", "1"}};
+  });
+}
+
+TEST_F(Launch, WorksWithAnIdInAFile) {
+  const std::string file = directory() + "/id";
+  Job job(3, {}, place(), {}, [&](int rank, Program& program) {
+    program.environment.clear();
+    const std::string join = "join_id:" + std::to_string(rank) + ":3:" + file;
+    program.command = worker({join, "sums:2000", "destroy", "descriptors"});
+    if (rank == 0) program.command.insert(program.command.begin() + 1, "make_id:" + file);
+  });
+  job.all_ended(0);
+}
+
+TEST_F(Launch, F20AnIdServesOneCommunicator) {
+  const std::string file = directory() + "/id";
+  Job job(2, {}, place(), {{"TUTTI_MEET_TIMEOUT", "20"}}, [&](int rank, Program& program) {
+    const std::string join = "join_id:" + std::to_string(rank) + ":2:" + file;
+    program.command = worker({join, "calls:10", "destroy", join});
+    if (rank == 0) program.command.insert(program.command.begin() + 1, "make_id:" + file);
+  });
+  job.all_ended(3);
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_TRUE(contains(told_error(job.rank(rank)).message, "id was used already")) << job.rank(rank).text();
+  }
+}
+
+TEST_F(Launch, F18RanksWaitForARootThatStartsLate) {
+  Job job(3, {"join", "calls:10", "destroy"}, place(), {}, [&](int rank, Program& program) {
+    if (rank == 0) program.command.insert(program.command.begin() + 1, "sleep:2500");
+  });
+  job.all_ended(0);
+}
+
+TEST_F(Launch, F21ManyShortRunsOnOnePort) {
+  const char* wish = std::getenv("TUTTI_TEST_SOAK");
+  const int runs = wish != nullptr ? 200 : 40;
+  for (int run = 0; run < runs && !HasFailure(); ++run) {
+    Job job(3, {"join", "calls:3:" + std::to_string(run), "destroy"}, place());
+    job.all_ended(0);
+  }
+}
+
+TEST_F(Launch, F22InterruptedSystemCallsDoNoHarm) {
+  for (const char* disable : {"0", "1"}) {
+    Job job(3, {"timer:1000", "join", "calls:100", "sums:100000", "allocate:64", "destroy"}, place(),
+            {{"TUTTI_SHM_DISABLE", disable}});
+    job.all_ended(0);
+  }
+}
+
+void limit_descriptors(rlim_t soft, rlim_t hard) {
+  const rlimit limit{soft, hard};
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+TEST_F(Launch, F62RaisesALowLimitOfDescriptors) {
+  Job job(6, {"join", "sums:1000", "destroy"}, place(), {{"TUTTI_SHM_DISABLE", "1"}},
+          [](int, Program& program) { program.prepare = [] { limit_descriptors(10, 4096); }; });
+  job.all_ended(0);
+}
+
+TEST_F(Launch, F62SaysWhatIsMissingWhenTheLimitCannotBeRaised) {
+  Job job(6, {"join", "sums:1000", "destroy"}, place(), {{"TUTTI_SHM_DISABLE", "1"}, {"TUTTI_MEET_TIMEOUT", "5"}},
+          [](int rank, Program& program) {
+            if (rank == 1) program.prepare = [] { limit_descriptors(9, 9); };
+          });
+  job.all_ended(3);
+  EXPECT_TRUE(contains(job.rank(1).text(), "EMFILE")) << job.rank(1).text();
+}
+
+}  // namespace
+}  // namespace tutti
