@@ -51,7 +51,7 @@ Root::~Root() {
 }
 
 void Root::retire(EventLoop& loop, std::unique_ptr<Root> root) {
-  if (root->failure_.empty()) return;
+  if (!root->failure_ || root->place_.one_port) return;
   struct Retired {
     Timer timer;
     std::unique_ptr<Root> root;
@@ -73,8 +73,7 @@ void Root::serve_hand_out() {
 
 std::string Root::judge(const Hello& hello) const {
   if (hello.purpose != Purpose::kMeet) return "this is the root's port: ranks meet here and do nothing else";
-  if (!failure_.empty()) return failure_;
-  if (phase_ != Phase::kGathering) {
+  if (phase_ != Phase::kGathering && !failure_) {
     return "all ranks have met here already: a unique id serves one communicator, make a new one for the next";
   }
   return "";
@@ -91,6 +90,10 @@ void Root::greet(const Hello& hello, ProvenSocket socket) {
   connection->start(
       [this, number](FrameType type, std::span<const std::byte> payload) { receive(number, type, payload); },
       [this, number](const std::string& trouble) { ended(number, trouble); });
+  if (failure_) {
+    connection->send(failure_);
+    connection->linger();
+  }
 }
 
 void Root::receive(std::uint64_t number, FrameType type, std::span<const std::byte> payload) {
@@ -225,12 +228,11 @@ void Root::ended(std::uint64_t number, const std::string& trouble) {
 
 void Root::fail(ErrorCode code, const std::string& reason, int peer) {
   phase_ = Phase::kOver;
-  failure_ = reason;
+  failure_ = make_frame(FrameType::kRefused, Poison{code, peer, reason}.encode());
   next_report_.cancel();
   deadline_.cancel();
-  const Frame frame = make_frame(FrameType::kRefused, Poison{code, peer, reason}.encode());
   for (auto& [number, guest] : guests_) {
-    guest.connection->send(frame);
+    guest.connection->send(failure_);
     guest.connection->linger();
   }
 }

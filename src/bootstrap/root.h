@@ -34,8 +34,8 @@ class Root {
 
   void hand_out(std::unique_ptr<HandingOut> what);
 
-  // Ends it. After a failure it stays for a moment, to tell the reason to those who come late; for as long as the loop
-  // is there.
+  // Ends it. After a failure it stays for a moment, to tell the reason to those who come late, unless the next meeting
+  // may need its port; and for as long as the loop is there.
   static void retire(EventLoop& loop, std::unique_ptr<Root> root);
 
  private:
@@ -74,7 +74,7 @@ class Root {
   int ranks_ = 0;                         // known from the first introduction on
   int met_ = 0;
   enum class Phase { kGathering, kConnecting, kOver } phase_ = Phase::kGathering;
-  std::string failure_;  // why it is over, when it failed
+  Frame failure_;  // what everybody is told when it failed
   Clock::time_point began_;
   Deadline patience_ends_ = Deadline::max();
   Timer deadline_;

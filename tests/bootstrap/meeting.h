@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bootstrap/control_plane.h"
+#include "bootstrap/process.h"
 #include "bootstrap/sockets.h"
 
 namespace tutti {
@@ -55,6 +56,8 @@ inline TestRanks make_ranks(int ranks) {
 
 // All ranks of a communicator, met as threads of this process. `change` may alter what a rank is told.
 inline TestRanks meet_all(int ranks, const std::function<void(int, Membership&, Settings&)>& change = {}) {
+  // A failed root stays for late ranks only while somebody needs the control thread, as other processes would.
+  const std::shared_ptr<Process> process = Process::get();
   const UniqueId id = UniqueId::create();
   TestRanks made = make_ranks(ranks);
   in_threads(ranks, [&](int rank) {

@@ -2,9 +2,12 @@
 
 #include <signal.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "bootstrap/hand_out.h"
 #include "bootstrap/sockets.h"
 
 namespace tutti {
@@ -45,6 +48,13 @@ int threads() {
   return count;
 }
 
+long resident_kib() {
+  long total = 0;
+  long resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * (::sysconf(_SC_PAGESIZE) / 1024);
+}
+
 TEST(Meeting, LeavesNothingBehind) {
   leave_all(*std::make_unique<TestRanks>(meet_all(5)));
   const int descriptors = open_descriptors();
@@ -60,13 +70,14 @@ TEST(Meeting, LeavesNothingBehind) {
 
 TEST(Meeting, AThousandRanksInOneProcess) {
   constexpr int kRanks = 1000;
+  const long resident_before = resident_kib();
   const auto began = std::chrono::steady_clock::now();
   TestRanks made = meet_all(kRanks);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   expect_all_met(made);
   const int descriptors = open_descriptors();
-  std::printf("%d ranks as threads of one process met in %.2f s, with %.1f descriptors a rank\n", kRanks, took.count(),
-              static_cast<double>(descriptors) / kRanks);
+  std::printf("%d ranks as threads of one process met in %.2f s, with %.1f descriptors and %ld KiB a rank\n", kRanks,
+              took.count(), static_cast<double>(descriptors) / kRanks, (resident_kib() - resident_before) / kRanks);
   EXPECT_LE(descriptors, 16 * kRanks);
   leave_all(made);
   for (const auto& rank : made) ASSERT_FALSE(rank->health.failed()) << rank->health.reason().what();
@@ -86,6 +97,40 @@ TEST(Meeting, NamesTheRanksThatAreMissing) {
     EXPECT_NE(std::string(made[rank]->error->what()).find("ranks 2, 5 (4 of 6 here)"), std::string::npos)
         << made[rank]->error->what();
   }
+}
+
+TEST(Meeting, SaysWhoIsMissingWhileItWaits) {
+  testing::internal::CaptureStderr();
+  TestRanks made = make_ranks(4);
+  const UniqueId id = UniqueId::create();
+  in_threads(3, [&](int rank) { meet(*made[rank], membership_from_id(id, rank, 4), {{"TUTTI_MEET_TIMEOUT", "4"}}); });
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("waiting for rank 3 (3 of 4 here)"), std::string::npos) << log;
+  EXPECT_EQ(log.find("waiting for", log.find("waiting for") + 1), std::string::npos)
+      << "once, not by every rank: " << log;
+}
+
+// Nobody gave the ranks a secret: rank 0 makes one and hands it out to processes of its user.
+TEST(Meeting, ThroughAHandOutAgainAndAgain) {
+  const std::string name = hand_out_name("meeting test " + std::to_string(::getpid()));
+  in_threads(4, [&](int rank) {
+    for (int i = 0; i < 20; ++i) {
+      TestRank mine(4);
+      Membership membership;
+      membership.rank = rank;
+      membership.ranks = 4;
+      membership.roots = {{"127.0.0.1", 0}};
+      membership.hand_out = name;
+      membership.loopback_only = true;
+      if (rank == 0) {
+        membership.secret = Key::random();
+        membership.nonce = random_nonce();
+      }
+      meet(mine, membership);
+      ASSERT_EQ(mine.error, nullptr) << mine.error->what();
+      mine.plane->leave(0);
+    }
+  });
 }
 
 TEST(Meeting, WaitsForARootThatIsStartedLater) {
