@@ -156,8 +156,10 @@ void Session::drive(Call& call, const CallShape& shape) {
       case Progress::kAgain:
         break;
     }
-    if (progress_transports()) {
+    const bool advanced = executor_.advanced();
+    if (progress_transports() || advanced) {
       waiter.reset();
+      next_check = check_interval;
     } else if (waiter.pause() && waiter.waited() >= next_check) {
       check_wait(call, shape, waiter.waited(), compared);
       next_check = waiter.waited() + check_interval;

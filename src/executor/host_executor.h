@@ -32,6 +32,8 @@ class HostExecutor {
   // Carries the call on as far as it goes. kAgain: it waits for a peer; Call::waiting_for tells which, when it waits
   // for a message. kFailed: the communicator has failed; Health has the reason.
   Progress progress(Call& call);
+  // Whether the last progress() that answered kAgain had done a step before it got stuck.
+  bool advanced() const { return idle_turns_ <= 1; }
 
   // After a call has failed: from now on no transport writes to the caller's buffers.
   void withdraw();

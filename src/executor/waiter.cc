@@ -34,8 +34,7 @@ bool Waiter::pause() {
   }
   const auto now = Clock::now();
   if (first_yield_ == Clock::time_point{}) first_yield_ = now;
-  if (last_reset_ == Clock::time_point{}) last_reset_ = now;
-  if (now - last_reset_ < kYieldFor) {
+  if (now - first_yield_ < kYieldFor) {
     ::sched_yield();
     return ++yields_ % kYieldsPerCheck == 0;
   }
@@ -54,7 +53,10 @@ bool Waiter::pause() {
   return true;
 }
 
-void Waiter::reset() { last_reset_ = {}; }
+void Waiter::reset() {
+  spins_left_ = spins_;
+  first_yield_ = {};
+}
 
 Clock::duration Waiter::waited() const {
   return first_yield_ == Clock::time_point{} ? Clock::duration::zero() : Clock::now() - first_yield_;

@@ -13,23 +13,24 @@ namespace tutti {
 class Waiter {
  public:
   // spin: whether there is a core for every rank of the host; otherwise waiting starts with yielding.
-  Waiter(std::span<Transport* const> transports, bool spin) : transports_(transports), spins_left_(spin ? kSpins : 0) {}
+  Waiter(std::span<Transport* const> transports, bool spin)
+      : transports_(transports), spins_(spin ? kSpins : 0), spins_left_(spins_) {}
 
   // Waits a little. Returns true now and then, about every millisecond at most: time for checks that cost more.
   bool pause();
-  // Something moved: be quick again.
+  // Something moved: a new wait begins, and it is quick again.
   void reset();
-  // Since the last spin.
+  // Since the last spin of this wait.
   Clock::duration waited() const;
 
  private:
   static constexpr std::uint32_t kSpins = 4000;  // some tens of microseconds
 
   std::span<Transport* const> transports_;
+  std::uint32_t spins_;
   std::uint32_t spins_left_;
   std::uint32_t yields_ = 0;
-  Clock::time_point first_yield_{};  // of the whole wait
-  Clock::time_point last_reset_{};
+  Clock::time_point first_yield_{};
 };
 
 }  // namespace tutti
