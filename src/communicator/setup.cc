@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <thread>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/log.h"
 #include "topology/machine.h"
 #include "transport/shm/peer_segments.h"
@@ -45,29 +47,50 @@ std::string host_text(const Config& config, int rank) {
 
 // What the ranks tell each other before anything is decided.
 struct Facts {
-  std::uint64_t ring_bytes = 0;    // the smallest of the slot rings that suit their caches
-  std::vector<std::string> hosts;  // by rank
+  std::uint64_t ring_bytes = 0;          // the smallest of the slot rings that suit their caches
+  std::vector<std::string> hosts;        // by rank
+  std::vector<std::vector<int>> usable;  // by rank: hardware threads that it may run on
 };
 
+constexpr std::size_t kLongestHost = 4096;
+constexpr std::size_t kMostHardwareThreads = 8192;
+
+std::vector<std::byte> own_facts(const Config& config, int rank) {
+  const std::vector<int>& usable = machine_of_process().usable;
+  ByteWriter writer;
+  writer.u64(wished_ring_bytes(config));
+  writer.text(host_text(config, rank));
+  const std::size_t count = std::min(usable.size(), kMostHardwareThreads);
+  writer.u32(static_cast<std::uint32_t>(count));
+  for (std::size_t i = 0; i < count; ++i) writer.u32(static_cast<std::uint32_t>(usable[i]));
+  return writer.take();
+}
+
 Facts exchange_facts(ControlPlane& control, const Config& config, int rank, Deadline deadline) {
-  const std::string host = host_text(config, rank);
   Facts facts;
   facts.ring_bytes = wished_ring_bytes(config);
-  std::vector<std::byte> mine(sizeof(facts.ring_bytes) + host.size());
-  std::memcpy(mine.data(), &facts.ring_bytes, sizeof(facts.ring_bytes));
-  std::memcpy(mine.data() + sizeof(facts.ring_bytes), host.data(), host.size());
-  for (const auto& answer : control.all_gather(mine, deadline)) {
-    std::uint64_t ring_bytes = 0;
-    if (answer.size() < sizeof(ring_bytes)) {
-      throw Error(ErrorCode::kRemote, "a rank described itself in another way: the ranks run different versions");
-    }
-    std::memcpy(&ring_bytes, answer.data(), sizeof(ring_bytes));
-    facts.ring_bytes = std::min(facts.ring_bytes, ring_bytes);
-    facts.hosts.emplace_back(reinterpret_cast<const char*>(answer.data()) + sizeof(ring_bytes),
-                             answer.size() - sizeof(ring_bytes));
+  for (const auto& answer : control.all_gather(own_facts(config, rank), deadline)) {
+    ByteReader reader(answer, "what a rank says about its host");
+    facts.ring_bytes = std::min(facts.ring_bytes, reader.u64());
+    facts.hosts.push_back(reader.text(kLongestHost));
+    std::vector<int> usable(std::min<std::size_t>(reader.u32(), kMostHardwareThreads));
+    for (int& thread : usable) thread = static_cast<int>(reader.u32());
+    facts.usable.push_back(std::move(usable));
+    reader.finish();
   }
   facts.ring_bytes = facts.ring_bytes / SegmentLayout::kPage * SegmentLayout::kPage;
   return facts;
+}
+
+// A rank may spin only where every rank of its host has a hardware thread. Launchers bind each rank to its own, so
+// what one rank may use says nothing about the others.
+bool enough_hardware_threads(const HostGroup& group, const Facts& facts) {
+  std::set<int> usable;
+  for (const int member : group.members) {
+    const auto& threads = facts.usable[static_cast<std::size_t>(member)];
+    usable.insert(threads.begin(), threads.end());
+  }
+  return group.members.size() <= usable.size();
 }
 
 SegmentLayout segment_layout(const Config& config, int ranks, std::size_t ring_bytes) {
@@ -210,14 +233,14 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   ControlPlane& control = *parts.control;
 
   const auto discovery = Clock::now();
-  const Machine& machine = machine_of_process();
+  machine_of_process();
   parts.discovery_seconds = seconds_since(discovery);
 
-  Facts facts = exchange_facts(control, config, membership.rank, deadline);
+  const Facts facts = exchange_facts(control, config, membership.rank, deadline);
   HostGroupRequest request;
   request.rank = membership.rank;
   request.ranks = membership.ranks;
-  request.hosts = std::move(facts.hosts);
+  request.hosts = facts.hosts;
   request.key = control.derive_key("shared memory");
   request.directory = config.text(Setting::kShmDir);
   request.layout = segment_layout(config, membership.ranks, facts.ring_bytes);
@@ -229,7 +252,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   parts.layout = parts.placement.layout(membership.rank);
   parts.channels = make_channels(parts.layout, *parts.group);
   parts.peer_segments = make_peer_segments(membership.ranks, *parts.group);
-  parts.spin = parts.group->members.size() <= machine.usable.size();
+  parts.spin = enough_hardware_threads(*parts.group, facts);
 
   SelectorOptions selection;
   selection.channels = static_cast<int>(parts.group->layout.channels);
