@@ -108,9 +108,9 @@ struct Apart {
   bool directory;
 };
 
-class F27Containers : public SharedMemory, public testing::WithParamInterface<Apart> {};
+class F26F27Containers : public SharedMemory, public testing::WithParamInterface<Apart> {};
 
-TEST_P(F27Containers, ShareMemoryWhenTheyShareNetworkOrDirectory) {
+TEST_P(F26F27Containers, ShareMemoryWhenTheyShareNetworkOrDirectory) {
   const Apart apart = GetParam();
   const HostNetwork network(2);
   const std::string rename = "echo node1.rackB > /proc/sys/kernel/hostname; ";
@@ -131,7 +131,7 @@ TEST_P(F27Containers, ShareMemoryWhenTheyShareNetworkOrDirectory) {
   EXPECT_TRUE(std::filesystem::is_empty(directory() + "/other"));
 }
 
-INSTANTIATE_TEST_SUITE_P(SharedMemory, F27Containers,
+INSTANTIATE_TEST_SUITE_P(SharedMemory, F26F27Containers,
                          testing::Values(Apart{false, false, false}, Apart{true, false, true}, Apart{true, true, false},
                                          Apart{false, true, true}, Apart{true, true, true}),
                          [](const auto& info) {

@@ -17,7 +17,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -74,30 +73,28 @@ class Worker {
     const std::string action = argument.substr(0, colon);
     const std::string value = colon == std::string::npos ? "" : argument.substr(colon + 1);
     static const std::map<std::string, void (Worker::*)(const std::string&)> kActions = {
-        {"join", &Worker::join},
-        {"join_id", &Worker::join_id},
-        {"make_id", &Worker::make_id},
-        {"name", &Worker::set_name},
-        {"library", &Worker::library},
-        {"timer", &Worker::timer},
-        {"sums", &Worker::sums},
-        {"calls", &Worker::calls},
-        {"loop", &Worker::loop},
-        {"barriers", &Worker::barriers},
-        {"recv", &Worker::recv},
-        {"send", &Worker::send},
+        {"allocate", &Worker::allocate},
         {"barrier", &Worker::barrier},
         {"broadcast", &Worker::broadcast},
-        {"allocate", &Worker::allocate},
-        {"await", &Worker::await},
-        {"sleep", &Worker::sleep},
-        {"say", &Worker::say_value},
-        {"report", &Worker::report},
+        {"calls", &Worker::calls},
+        {"descriptors", &Worker::list_left},
         {"destroy", &Worker::destroy},
         {"exit", &Worker::exit_now},
-        {"throw", &Worker::throw_error},
-        {"descriptors", &Worker::list_left},
+        {"join", &Worker::join},
+        {"join_id", &Worker::join_id},
+        {"library", &Worker::library},
         {"listen", &Worker::listen},
+        {"loop", &Worker::loop},
+        {"make_id", &Worker::make_id},
+        {"name", &Worker::set_name},
+        {"recv", &Worker::recv},
+        {"report", &Worker::report},
+        {"say", &Worker::say_value},
+        {"send", &Worker::send},
+        {"sleep", &Worker::sleep},
+        {"sums", &Worker::sums},
+        {"throw", &Worker::throw_error},
+        {"timer", &Worker::timer},
     };
     const auto found = kActions.find(action);
     if (found == kActions.end()) throw std::invalid_argument("unknown action " + argument);
@@ -179,10 +176,6 @@ class Worker {
       said_ = true;
     }
   }
-  // Every collective in turn until something happens.
-  void barriers(const std::string&) {
-    while (true) world().barrier();
-  }
   void barrier(const std::string&) { world().barrier(); }
   void broadcast(const std::string& count) {
     world().broadcast(std::span(buffer(std::stoul(count)), std::stoul(count)), 0);
@@ -201,7 +194,6 @@ class Worker {
     }
     say("allocated");
   }
-  void await(const std::string& path) { wait_for_file(path); }
   void sleep(const std::string& ms) {
     const auto until = std::chrono::steady_clock::now() + milliseconds(std::stoi(ms));
     std::this_thread::sleep_until(until);
