@@ -89,6 +89,8 @@ TEST_F(Refusals, OfTwoRanksWithOneNumberReachAll) {
   Job job(5, {"join"}, place(), {{"TUTTI_MEET_TIMEOUT", "5"}}, [](int rank, Program& program) {
     program.environment["TUTTI_NRANKS"] = "4";
     if (rank == 4) program.environment["TUTTI_RANK"] = "3";
+    // So that not all that are needed have met before the fifth comes.
+    if (rank == 2) program.command.insert(program.command.begin() + 1, "sleep:1500");
   });
   job.all_ended(3);
   for (int rank = 0; rank < 5; ++rank) {
