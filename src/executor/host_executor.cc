@@ -121,7 +121,7 @@ Progress HostExecutor::finish(Call& call) {
   // Everything that came was consumed: peers that lack credit may know now, also those on whom the waits below depend.
   if (peek(progress_) != call.sequence) publish(progress_, call.sequence);  // observed by refresh_acknowledged()
   for (Transport* transport : transports_) {
-    if (!transport->flush()) return Progress::kAgain;
+    if (!transport->written()) return Progress::kAgain;
   }
   if (call.read_in_place && !buffers_released(call)) return Progress::kAgain;
   return Progress::kDone;
@@ -130,7 +130,8 @@ Progress HostExecutor::finish(Call& call) {
 bool HostExecutor::buffers_released(const Call& call) {
   for (int channel = 0; channel < call.channels; ++channel) {
     for (Endpoint& endpoint : channels_[static_cast<std::size_t>(channel)]->endpoints()) {
-      if (endpoint.last_read <= endpoint.acknowledged) continue;
+      // What a transport reads in place it has read once it is written.
+      if (endpoint.transport != nullptr || endpoint.last_read <= endpoint.acknowledged) continue;
       refresh_acknowledged(endpoint);
       if (endpoint.last_read > endpoint.acknowledged) return false;
     }
