@@ -293,7 +293,10 @@ void Session::drive(Transfer& transfer, bool sending) {
       fail_locally(error);
     }
     if (progress == Progress::kDone && flush_transports()) return;
-    if (progress == Progress::kFailed) fail_transfer(transfer, sending);
+    if (progress == Progress::kFailed) {
+      point_to_point_->withdraw(transfer);
+      fail_transfer(transfer, sending);
+    }
     if (progress_transports()) {
       waiter.reset();
     } else if (waiter.pause() && progress == Progress::kAgain) {

@@ -58,6 +58,7 @@ std::optional<PointToPoint::Mismatch> PointToPoint::mismatch(int peer) {
 
 Progress PointToPoint::progress_send(Transfer& transfer) {
   if (health_.failed()) return Progress::kFailed;
+  if (transfer.stage == Transfer::Stage::kIssued) unannounced_.enter(transfer);
   Peer& peer = peer_state(transfer.peer);
   const std::lock_guard lock(peer.lock);
   if (transfer.stage == Transfer::Stage::kIssued && !announce(peer, transfer)) return Progress::kAgain;
@@ -77,7 +78,8 @@ Progress PointToPoint::progress_send(Transfer& transfer) {
 
 bool PointToPoint::announce(Peer& peer, Transfer& transfer) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kAnnounce)];
-  if (!can_publish(endpoint)) return false;
+  if (!can_publish(endpoint) || !unannounced_.is_next(transfer, transfer.peer)) return false;
+  unannounced_.leave(transfer);
   transfer.number = ++peer.announced;
   const Announcement announcement{transfer.number, transfer.count, transfer.tag,
                                   static_cast<std::int32_t>(transfer.type)};
@@ -119,6 +121,7 @@ void PointToPoint::send_pieces(Peer& peer, Transfer& transfer) {
 Progress PointToPoint::progress_receive(Transfer& transfer) {
   if (health_.failed()) return Progress::kFailed;
   if (transfer.stage == Transfer::Stage::kIssued) {
+    unmatched_.enter(transfer);
     const std::size_t ranks = peers_.size();
     const bool any = transfer.peer == kAnySource;
     const std::size_t first = any ? peek(first_source_) : static_cast<std::size_t>(transfer.peer);
@@ -143,6 +146,11 @@ Progress PointToPoint::progress_receive(Transfer& transfer) {
   return Progress::kDone;
 }
 
+void PointToPoint::withdraw(Transfer& transfer) {
+  unannounced_.leave(transfer);
+  unmatched_.leave(transfer);
+}
+
 void PointToPoint::collect_announcements(Peer& peer) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kAnnounce)];
   while (peer.unmatched_count < kMostUnmatched) {
@@ -154,14 +162,16 @@ void PointToPoint::collect_announcements(Peer& peer) {
   }
 }
 
-// Grants the first announcement with the receive's tag, unless another message of this peer is being moved.
+// Grants the first announcement with the receive's tag, unless another message of this peer is being moved or an
+// earlier receive may have it.
 bool PointToPoint::match(Peer& peer, int rank, Transfer& transfer) {
   Endpoint& grants = peer.endpoints[static_cast<std::size_t>(Connection::kGrant)];
   if (peer.receiving || !can_publish(grants)) return false;
   const auto end = peer.unmatched.begin() + static_cast<std::ptrdiff_t>(peer.unmatched_count);
   const auto found = std::find_if(peer.unmatched.begin(), end,
                                   [&](const Announcement& announced) { return announced.tag == transfer.tag; });
-  if (found == end) return false;
+  if (found == end || !unmatched_.is_next(transfer, rank)) return false;
+  unmatched_.leave(transfer);
   const Announcement announced = *found;
   transfer.peer = rank;
   transfer.number = announced.number;

@@ -13,6 +13,7 @@
 #include "base/health.h"
 #include "base/sync.h"
 #include "executor/call.h"
+#include "executor/issue_order.h"
 #include "transport/endpoint.h"
 #include "transport/shm/segment_layout.h"
 #include "tutti/types.h"
@@ -34,6 +35,7 @@ struct Transfer {
   std::uint64_t number = 0;      // of the sender's announcements to this receiver
   std::size_t moved = 0;         // bytes
   std::uint64_t last_piece = 0;  // number of the message that carried the last of them
+  IssueOrder::Place place;       // until it is announced, or has its message
   std::size_t bytes() const { return count * element_size(type); }
 };
 
@@ -67,6 +69,8 @@ class PointToPoint {
   Progress progress_send(Transfer& transfer);
   // On kDone, transfer.peer is the sender.
   Progress progress_receive(Transfer& transfer);
+  // After a transfer has failed, or is given up: it may be destroyed.
+  void withdraw(Transfer& transfer);
 
   // What a receive met that does not match it: the sender's count and type. Set before progress_receive() fails for it.
   struct Mismatch {
@@ -110,6 +114,8 @@ class PointToPoint {
   std::mutex connecting_;
   std::vector<std::unique_ptr<Peer>> owned_;
   std::vector<std::atomic<Peer*>> peers_;  // by rank, the own one included; null until needed
+  IssueOrder unannounced_;                 // sends
+  IssueOrder unmatched_;                   // receives
   Word first_source_{0};                   // where a receive from any source looks first: after the last one found
 };
 

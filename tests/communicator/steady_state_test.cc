@@ -147,5 +147,19 @@ TEST_P(SteadyState, NeitherAllocatesNorCallsTheKernel) {
   EXPECT_EQ(result, 0) << "a system call was made (40 + its number), or the process died (1000 + status)";
 }
 
+// Otherwise the test above would show nothing.
+TEST(SteadyStateFilter, SeesAllocationsAndSystemCalls) {
+  const auto allocate_once = [](Communicator& c, std::vector<float>& in, std::vector<float>& out, std::size_t n) {
+    c.all_reduce(in.data(), out.data(), n, DataType::kF32, kSum);
+    const std::vector<float> copy(out);
+    EXPECT_EQ(copy.size(), out.size());
+  };
+  EXPECT_EQ(attempt(allocate_once, 2), kAllocated);
+  const auto ask_the_kernel = [](Communicator&, std::vector<float>&, std::vector<float>&, std::size_t) {
+    ::syscall(SYS_getppid);
+  };
+  EXPECT_EQ(attempt(ask_the_kernel, 2), 40 + SYS_getppid);
+}
+
 }  // namespace
 }  // namespace tutti
