@@ -42,8 +42,9 @@ struct Call {
   // Where the buffers lie in the process's shared heap, so that peers on the host can read them in place.
   std::optional<SharedHeap::Location> shared_input;
   std::optional<SharedHeap::Location> shared_output;
-  bool read_in_place = false;  // some message is read out of the caller's buffer: wait for its acknowledgement
-  int waiting_for = -1;        // the rank that the last kAgain waited for, for messages
+  std::size_t shortest_read = 0;  // bytes from which a value is left where it lies for peers of this host to read
+  bool read_in_place = false;     // some message is read out of the caller's buffer: wait for its acknowledgement
+  int waiting_for = -1;           // the rank that the last kAgain waited for, for messages
 };
 
 enum class Progress { kDone, kAgain, kFailed };

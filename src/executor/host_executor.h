@@ -25,6 +25,10 @@ class HostExecutor {
   // Messages of calls whose chunks are no longer than this rotate through the small ring, as long as they fit.
   static constexpr std::size_t kSmallChunk = 2048;
 
+  // Values shorter than this go through slots even where peers of this host could read them in place: copying them
+  // costs less than the acknowledgement that the call must then wait for.
+  void read_in_place_from(std::size_t bytes) { shortest_read_ = bytes; }
+
   // Makes a call ready to run: `call` has its plan, buffers, types, sequence and signature; count and chunk_bytes give
   // the rest. Throws Error(kSystem) when memory for a long message is not to be had.
   void start(Call& call, std::size_t count, std::size_t chunk_bytes);
@@ -56,6 +60,7 @@ class HostExecutor {
   Health& health_;
   Word& progress_;
   Mismatch mismatch_;
+  std::size_t shortest_read_ = 16 * 1024;
   std::uint32_t idle_turns_ = 0;  // of progress(), since a step was done
 };
 

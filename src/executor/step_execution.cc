@@ -154,7 +154,8 @@ void StepExecution::set_place(Space space, std::uint32_t chunk) {
 Way StepExecution::way_to(Endpoint& endpoint) const {
   if (place_ == nullptr) return Way::kSlot;
   if (endpoint.transport != nullptr) return bytes_ >= kShortestTransportRead ? Way::kRead : Way::kSlot;
-  return shared_ != nullptr && can_read(endpoint, shared_->segment) ? Way::kRead : Way::kSlot;
+  if (shared_ == nullptr || bytes_ < call_.shortest_read) return Way::kSlot;
+  return can_read(endpoint, shared_->segment) ? Way::kRead : Way::kSlot;
 }
 
 void StepExecution::compute() {
@@ -237,9 +238,8 @@ void StepExecution::publish_value() {
       publish_line(*endpoint, {Way::kRead, 0, length}, call_.signature, sent_);
       continue;
     }
-    const Offer offer = shared_ != nullptr && endpoint->transport == nullptr
-                            ? SharedHeap::of_process().offer(shared_->segment)
-                            : Offer{};
+    const bool offered = shared_ != nullptr && endpoint->transport == nullptr && bytes_ >= call_.shortest_read;
+    const Offer offer = offered ? SharedHeap::of_process().offer(shared_->segment) : Offer{};
     std::memcpy(line, &offer, sizeof(offer));
     publish_line(*endpoint, {Way::kSlot, static_cast<std::uint32_t>(slot_ / Descriptor::kSlotUnit), length},
                  call_.signature, sent_);
