@@ -238,52 +238,5 @@ TEST_P(PointToPoint, ARingOfReceivesBeforeSendsCompletesWithTwoThreads_F79) {
       setup());
 }
 
-// Threads that ask one after the other: the first gets the first message, whichever of them looks first.
-TEST_P(PointToPoint, ReceivesOfOneTagAreServedInTheOrderInWhichTheyWereIssued) {
-  expect_ranks(
-      4,
-      [](Communicator& communicator) {
-        constexpr int kReceives = 6;
-        if (communicator.rank() == 0) {
-          std::vector<int> got(kReceives, -1);
-          in_threads(kReceives + 1, [&](int thread) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(10 * thread));
-            if (thread == kReceives) return communicator.barrier();
-            // From that rank and from any, in turn: they compete.
-            const int from = thread % 2 == 0 ? 2 : kAnySource;
-            communicator.recv(&got[static_cast<std::size_t>(thread)], 1, DataType::kI32, from, 9);
-          });
-          EXPECT_EQ(got, (std::vector{0, 1, 2, 3, 4, 5}));
-          return;
-        }
-        communicator.barrier();
-        for (int i = 0; i < kReceives && communicator.rank() == 2; ++i) communicator.send(&i, 1, DataType::kI32, 0, 9);
-      },
-      setup());
-}
-
-TEST_P(PointToPoint, SendsOfOneTagArriveInTheOrderInWhichTheyWereIssued) {
-  expect_ranks(
-      4,
-      [](Communicator& communicator) {
-        constexpr int kSends = 6;
-        if (communicator.rank() == 1) {
-          in_threads(kSends + 1, [&](int thread) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(10 * thread));
-            if (thread == kSends) return communicator.barrier();
-            communicator.send(&thread, 1, DataType::kI32, 3, 9);
-          });
-          return;
-        }
-        communicator.barrier();
-        for (int i = 0; i < kSends && communicator.rank() == 3; ++i) {
-          int value = -1;
-          communicator.recv(&value, 1, DataType::kI32, 1, 9);
-          ASSERT_EQ(value, i);
-        }
-      },
-      setup());
-}
-
 }  // namespace
 }  // namespace tutti
