@@ -11,9 +11,9 @@ namespace tutti {
 // The sources are combined by the reproducible tree: with p the largest power of two <= n and r = n - p, sources
 // (0,1), (2,3) … (2r-2, 2r-1) are combined first; the p results, in order, are combined in a perfect binary tree,
 // lower operand on the left. f16, bf16 and fp8 are computed in f32; they are rounded to their type at every node when
-// `round_every_node` is set (Options::reproducible), else once, when stored. The sum that avg divides is such a node too:
-// it does not matter whether one pass or two make a sum and map it. The input map's product is always rounded, because
-// some ranks use it at once and others receive it.
+// `round_every_node` is set (Options::reproducible), else once, when stored. The sum that avg divides is such a node
+// too: it does not matter whether one pass or two make a sum and map it. The input map's product is always rounded,
+// because some ranks use it at once and others receive it.
 //
 // Results are the same bits on every processor: NaNs that an operation makes or passes on are canonical. One source
 // without maps is copied as it is.
