@@ -11,10 +11,10 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "communicator/links.h"
 #include "topology/machine.h"
 #include "transport/shm/peer_segments.h"
 #include "transport/shm/shm_endpoint.h"
-#include "transport/tcp/tcp_transport.h"
 
 namespace tutti {
 namespace {
@@ -139,64 +139,14 @@ std::vector<std::unique_ptr<PeerSegments>> make_peer_segments(int ranks, const H
   return segments;
 }
 
-// Points endpoints at what they share with their peers: with ranks of this host the segment, with others TCP, opened
-// at first use.
-class Connector {
- public:
-  Connector(const HostGroup& group, int ranks, TcpTransport* tcp)
-      : group_(group), tcp_(tcp), area_of_(static_cast<std::size_t>(ranks), kNoArea) {
-    for (std::size_t i = 0; i < group.members.size(); ++i) {
-      area_of_[static_cast<std::size_t>(group.members[i])] = group.areas[i];
-    }
-  }
-
-  // connection: channels come first, then those of point-to-point.
-  void connect(Endpoint& endpoint, std::uint32_t connection) const {
-    endpoint.channel = static_cast<std::uint8_t>(connection);
-    if (const std::uint32_t area = area_of_[endpoint.peer]; area != kNoArea) {
-      const SegmentLayout& layout = group_.layout;
-      if (connection == layout.channels) {
-        group_.segment.reserve(layout.area(group_.own_area) + layout.point_to_point(area),
-                               layout.point_to_point_bytes(), "the flags of messages between two ranks");
-      }
-      connect_shared_memory(endpoint, layout, group_.segment.data(), connection, group_.own_area, area);
-    } else {
-      tcp_->add_endpoint(endpoint);
-    }
-  }
-
- private:
-  static constexpr std::uint32_t kNoArea = ~std::uint32_t{0};
-
-  const HostGroup& group_;
-  TcpTransport* tcp_;
-  std::vector<std::uint32_t> area_of_;  // by rank
-};
-
-TcpTransport* make_tcp(Session::Parts& parts) {
-  const SegmentLayout& memory = parts.group->layout;
-  if (parts.group->members.size() == static_cast<std::size_t>(parts.layout.ranks)) return nullptr;
-  TcpLimits limits;
-  limits.channels = static_cast<int>(memory.connections());
-  limits.window = memory.window;
-  limits.max_message_bytes = static_cast<std::uint32_t>(memory.large_ring_bytes);
-  auto tcp = std::make_unique<TcpTransport>(
-      parts.layout.rank, parts.layout.ranks, *parts.health,
-      [control = parts.control.get()](int peer) { control->connect_data(peer); }, limits);
-  parts.control->set_data_handler([tcp = tcp.get()](int peer, UniqueFd socket, bool initiated_here) {
-    tcp->attach(peer, std::move(socket), initiated_here);
-  });
-  parts.transports.push_back(std::move(tcp));
-  return static_cast<TcpTransport*>(parts.transports.back().get());
-}
-
 void connect_everyone(Session::Parts& parts) {
   const SegmentLayout& memory = parts.group->layout;
-  const Connector connector(*parts.group, parts.layout.ranks, make_tcp(parts));
+  // Shared with the function that connects peers of point-to-point later.
+  const auto links = std::make_shared<Links>(parts);
   for (std::uint32_t c = 0; c < memory.channels; ++c) {
     for (Endpoint& endpoint : parts.channels[c]->endpoints()) {
       if (endpoint.peer == parts.layout.rank) continue;
-      connector.connect(endpoint, c);
+      links->connect(endpoint, c);
       endpoint.segments = parts.peer_segments[endpoint.peer].get();
     }
   }
@@ -208,8 +158,8 @@ void connect_everyone(Session::Parts& parts) {
   wiring.reserve = [segment = &parts.group->segment, area](std::size_t offset, std::size_t bytes) {
     segment->reserve(area + offset, bytes, "messages between two ranks");
   };
-  wiring.connect = [connector, channels = memory.channels](PointToPoint::Connection connection, Endpoint& endpoint) {
-    connector.connect(endpoint, channels + static_cast<std::uint32_t>(connection));
+  wiring.connect = [links, channels = memory.channels](PointToPoint::Connection connection, Endpoint& endpoint) {
+    links->connect(endpoint, channels + static_cast<std::uint32_t>(connection));
   };
   parts.point_to_point = std::make_unique<PointToPoint>(parts.layout.ranks, *parts.health, std::move(wiring));
 }
