@@ -44,7 +44,6 @@ struct Call {
   std::optional<SharedHeap::Location> shared_output;
   std::size_t shortest_read = 0;  // bytes from which a value is left where it lies for peers of this host to read
   bool read_in_place = false;     // some message is read out of the caller's buffer: wait for its acknowledgement
-  int waiting_for = -1;           // the rank that the last kAgain waited for, for messages
 };
 
 enum class Progress { kDone, kAgain, kFailed };

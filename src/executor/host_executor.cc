@@ -66,7 +66,7 @@ Progress HostExecutor::progress(Call& call) {
         return Progress::kFailed;
     }
   }
-  if (all_done) return finish(call);
+  if (all_done && finish(call)) return Progress::kDone;
   if (++idle_turns_ == kIdleTurns) tell_owed_credit();
   return Progress::kAgain;
 }
@@ -92,12 +92,10 @@ Progress HostExecutor::advance(Call& call, int channel) {
         case StepExecution::Outcome::kDone:
           break;
         case StepExecution::Outcome::kBlocked:
-          call.waiting_for = execution.peer();
           return Progress::kAgain;
-        case StepExecution::Outcome::kMismatch: {
+        case StepExecution::Outcome::kMismatch:
           mismatch_ = {execution.peer(), execution.peer_signature()};
           return Progress::kFailed;
-        }
         case StepExecution::Outcome::kBadMessage:
           health_.fail(ErrorCode::kRemote,
                        fmt::format("a message of rank {} is shorter than its call says, or lies where nothing may be "
@@ -117,15 +115,14 @@ Progress HostExecutor::advance(Call& call, int channel) {
   return Progress::kDone;
 }
 
-// The call has ended for the caller when no peer reads its buffers and nothing that peers wait for is still here.
-Progress HostExecutor::finish(Call& call) {
+// Whether the call has ended for the caller: no peer reads its buffers and nothing that peers wait for is still here.
+bool HostExecutor::finish(const Call& call) {
   // Everything that came was consumed: peers that lack credit may know now, also those on whom the waits below depend.
   if (peek(progress_) != call.sequence) publish(progress_, call.sequence);  // observed by refresh_acknowledged()
   for (Transport* transport : transports_) {
-    if (!transport->written()) return Progress::kAgain;
+    if (!transport->written()) return false;
   }
-  if (call.read_in_place && !buffers_released(call)) return Progress::kAgain;
-  return Progress::kDone;
+  return !call.read_in_place || buffers_released(call);
 }
 
 bool HostExecutor::buffers_released(const Call& call) {

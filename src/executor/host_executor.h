@@ -33,8 +33,8 @@ class HostExecutor {
   // the rest. Throws Error(kSystem) when memory for a long message is not to be had.
   void start(Call& call, std::size_t count, std::size_t chunk_bytes);
 
-  // Carries the call on as far as it goes. kAgain: it waits for a peer; Call::waiting_for tells which, when it waits
-  // for a message. kFailed: the communicator has failed; Health has the reason.
+  // Carries the call on as far as it goes. kAgain: it waits for a peer. kFailed: the communicator has failed and Health
+  // has the reason, or mismatch() tells why it has to fail.
   Progress progress(Call& call);
   // Whether the last progress() that answered kAgain had done a step before it got stuck.
   bool advanced() const { return idle_turns_ <= 1; }
@@ -51,7 +51,7 @@ class HostExecutor {
 
  private:
   Progress advance(Call& call, int channel);
-  Progress finish(Call& call);
+  bool finish(const Call& call);
   bool buffers_released(const Call& call);
   void tell_owed_credit();
 

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <thread>
 
 #include "support/ranks.h"
+#include "tutti/memory.h"
 
 namespace tutti {
 namespace {
@@ -57,6 +59,23 @@ TEST_P(Leaving, ByAnExceptionFailsThoseWhoWaitInACollective) {
     EXPECT_NE(ends[static_cast<std::size_t>(leaver())].text.find("no more data"), std::string::npos);
     expect_blame(ends, "all_reduce f32×" + std::to_string(count) + " sum #2");
   }
+}
+
+// All that the root still waits for is that its buffer was read.
+TEST(Leaving, EarlyFailsAnOwnerOfABufferThatIsReadInPlace) {
+  constexpr std::size_t kCount = 100'000;
+  const auto ends = run_ranks(2, [](Communicator& communicator) {
+    const std::unique_ptr<void, void (*)(void*)> memory(allocate(kCount), deallocate);
+    for (int i = 0; i < 10; ++i) {
+      communicator.broadcast(memory.get(), memory.get(), kCount, DataType::kU8, 0);
+      communicator.barrier();
+    }
+    if (communicator.rank() == 1) return;
+    communicator.broadcast(memory.get(), memory.get(), kCount, DataType::kU8, 0);
+  });
+  ASSERT_TRUE(ends[0].error) << ends[0].text;
+  EXPECT_EQ(ends[0].error->code(), ErrorCode::kRemote) << ends[0].text;
+  EXPECT_NE(ends[0].text.find("rank 1"), std::string::npos) << ends[0].text;
 }
 
 TEST_P(Leaving, EarlyFailsThoseWhoReceive_F64) {
