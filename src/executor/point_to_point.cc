@@ -139,10 +139,12 @@ Progress PointToPoint::progress_receive(Transfer& transfer) {
   }
   Peer& peer = peer_state(transfer.peer);
   const std::lock_guard lock(peer.lock);
+  if (transfer.stage == Transfer::Stage::kMoved) return Progress::kDone;  // the peer may be at its next message
   receive_pieces(peer, transfer);
   if (transfer.moved < transfer.bytes()) return Progress::kAgain;
   tell_credit(peer.endpoints[static_cast<std::size_t>(Connection::kData)]);
   peer.receiving = false;
+  transfer.stage = Transfer::Stage::kMoved;
   return Progress::kDone;
 }
 

@@ -66,6 +66,7 @@ class PointToPoint {
   PointToPoint(int ranks, Health& health, Wiring wiring);
   ~PointToPoint();
 
+  // Both may be called again after kDone, and answer it again.
   Progress progress_send(Transfer& transfer);
   // On kDone, transfer.peer is the sender.
   Progress progress_receive(Transfer& transfer);
