@@ -43,7 +43,7 @@ class SlotRing {
 
 // Looks up how far the peer has consumed what this endpoint sent.
 inline void refresh_acknowledged(Endpoint& endpoint) {
-  const std::uint64_t credit = observe(*endpoint.credit_in);  // the reader's note in consume(), or the transport's
+  const std::uint64_t credit = observe(*endpoint.credit_in);  // published by tell_credit(), or the transport
   if (credit > endpoint.acknowledged) endpoint.acknowledged = credit;
   // Lines that have arrived and wait for their step say more: this rank may be unable to take them before it has sent.
   for (std::uint64_t number = endpoint.received + 1; number <= endpoint.received + endpoint.window; ++number) {
