@@ -38,6 +38,10 @@ class World {
   Channel& channel(int rank, int index) {
     return *ranks_[static_cast<std::size_t>(rank)]->channels[static_cast<std::size_t>(index)];
   }
+  // Lets the rank's transports carry what is there.
+  void poll(int rank) {
+    for (Transport* transport : ranks_[static_cast<std::size_t>(rank)]->transports) transport->progress();
+  }
   Health& health(int rank) { return *ranks_[static_cast<std::size_t>(rank)]->health; }
 
   // Carries all calls on, in an order that `seed` decides, until all are done or one has failed. Returns false when
