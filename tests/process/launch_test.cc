@@ -123,7 +123,10 @@ TEST_F(Launch, F20AnIdServesOneCommunicator) {
   });
   job.all_ended(3);
   for (int rank = 0; rank < 2; ++rank) {
-    EXPECT_TRUE(contains(told_error(job.rank(rank)).message, "id was used already")) << job.rank(rank).text();
+    // Whoever comes while the root of the first is still closing is told that all have met.
+    const std::string message = told_error(job.rank(rank)).message;
+    EXPECT_TRUE(contains(message, "id was used already") || contains(message, "a unique id serves one communicator"))
+        << job.rank(rank).text();
   }
 }
 
