@@ -114,6 +114,16 @@ TEST(PerfPrograms, ManyMoreRanksThanCoresGetOn) {
   EXPECT_EQ(outcome.code, 0) << outcome.text;
 }
 
+TEST(PerfPrograms, FlagsThatAddColumnsAndRunsAddThem) {
+  const Outcome outcome = shell(program("all_reduce") +
+                                " -t 2 -b 8 -e 64 -f 8 -n 3 -m 2 -N 2 -M 1 -S 1 -I 1 -K 1 -C 1 -z 1 -a 3 --single 0");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  for (const char* part : {"cputime", "i_p99", "timestamp", "Blocking Enabled", "# Memory usage", ": 0 OK"}) {
+    EXPECT_NE(outcome.text.find(part), std::string::npos) << "no " << part << " in " << outcome.text;
+  }
+  EXPECT_EQ(rows(outcome.text), 4u) << "two sizes, two cycles: " << outcome.text;
+}
+
 TEST(PerfPrograms, AMinimumBandwidthThatIsMissedFails) {
   const Outcome slow = shell("NCCL_TESTS_MIN_BW=1e9 " + program("all_reduce") + " -t 2 -b 8 -e 8 -n 1");
   EXPECT_EQ(slow.code, 5);
