@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// The shortest all_reduce, written out: one_shot with a value that fits into lines, among ranks that share memory. It
+// The shortest all_reduces, written out: one_shot in one round, among few ranks that share memory. It
 // does what the interpreter would do for the same two steps, and when a peer is late it leaves the call at the step
 // that it reached, for the interpreter to carry on. `trace(step)` is told each step as it is completed; a test compares
 // them with the schedule (the release build passes nothing and pays nothing).
@@ -18,10 +18,11 @@ namespace tutti {
 // REQUIRES: Call::straight_line, as HostExecutor::start() sets it. Same thread rules as HostExecutor::progress(); never
 // sleeps, never allocates.
 inline constexpr std::size_t kMostStraightLinePeers = 15;
+inline constexpr std::size_t kLongestStraightLine = 4096;  // bytes; beyond, the interpreter costs nothing in comparison
 
 template <class Trace>
 void run_straight_line(Call& call, Channel& channel, Trace&& trace) {
-  constexpr int kLooks = 2000;  // some microseconds
+  constexpr int kLooks = 64;  // a few microseconds: whoever is later than that may need this core
   Call::Cursor& cursor = call.cursors.front();
   const Peers peers = channel.peers(kEveryone);
   const std::size_t elements = call.binding.elements(0, 0);
@@ -31,9 +32,23 @@ void run_straight_line(Call& call, Channel& channel, Trace&& trace) {
     if (!can_publish(*endpoint)) return;
   }
   const Endpoint::Sent sent{call.sequence, {channel.rings()[0].head(), channel.rings()[1].head()}};
+  Descriptor descriptor{Way::kInline, 0, static_cast<std::uint32_t>(bytes)};
+  const void* payload = call.input;
+  std::size_t payload_bytes = bytes;
+  const Offer no_offer;
+  if (bytes > Line::kPayload) {
+    auto endpoints = channel.endpoints();
+    const auto slot = channel.rings()[call.ring].take(bytes, endpoints);
+    if (!slot) return;
+    std::memcpy(channel.slots() + *slot, call.input, bytes);
+    descriptor.way = Way::kSlot;
+    descriptor.slot = static_cast<std::uint32_t>(*slot / Descriptor::kSlotUnit);
+    payload = &no_offer;
+    payload_bytes = sizeof(no_offer);
+  }
   for (Endpoint* endpoint : peers.endpoints) {
-    std::memcpy(next_line(*endpoint).payload, call.input, bytes);
-    publish_line(*endpoint, {Way::kInline, 0, static_cast<std::uint32_t>(bytes)}, call.signature, sent);
+    std::memcpy(next_line(*endpoint).payload, payload, payload_bytes);
+    publish_line(*endpoint, descriptor, call.signature, sent);
   }
   trace(call.plan->step(0, cursor.step++));
 
@@ -47,7 +62,15 @@ void run_straight_line(Call& call, Channel& channel, Trace&& trace) {
       line = arrived(*peers.endpoints[i]);
     }
     if (line == nullptr || line->signature != call.signature) return;
-    sources[count++] = line->payload;
+    const Descriptor theirs = Descriptor::unpack(line->descriptor);
+    if (theirs.length != bytes) return;
+    if (theirs.way == Way::kInline) {
+      sources[count++] = line->payload;
+    } else if (theirs.way == Way::kSlot) {
+      sources[count++] = peers.endpoints[i]->in_slots + theirs.slot * Descriptor::kSlotUnit;
+    } else {
+      return;
+    }
   }
   if (peers.own_place == peers.endpoints.size()) sources[count++] = call.input;
   Reduction reduction = call.reduction;
