@@ -17,7 +17,7 @@ ARROWS = {
     "src/bootstrap": {"base"},
     "src/topology": {"base"},
     "src/reduce": {"base"},
-    "src/transport": {"base", "bootstrap"},
+    "src/transport": {"base"},
     "src/schedule": {"base"},
     "src/collectives": {"base", "schedule", "topology"},
     "src/executor": {"base", "schedule", "transport", "reduce"},

@@ -16,7 +16,7 @@ class Waiter {
   Waiter(std::span<Transport* const> transports, bool spin)
       : transports_(transports), spins_(spin ? kSpins : 0), spins_left_(spins_) {}
 
-  // Waits a little. Returns true now and then, about every millisecond at most: time for checks that cost more.
+  // Waits a little, at most 5 ms. Returns true now and then: time for checks that cost more.
   bool pause();
   // Something moved: a new wait begins, and it is quick again.
   void reset();
