@@ -227,7 +227,9 @@ TEST_F(Death, WhileTheCommunicatorIsMadeHangsNobody) {
                              (told.code == "timeout" && contains(told.message, "could not reach the root"));
       const bool named = contains(told.message, "rank " + std::to_string(victim)) ||
                          contains(told.message, "ranks " + std::to_string(victim));
-      EXPECT_TRUE(named || root_gone) << "rank " << victim << " was killed: " << job->rank(rank).text();
+      // A rank that gave up first, because of the victim, may be the one that another has seen end.
+      const bool second_hand = contains(told.message, "ended while the ranks were meeting");
+      EXPECT_TRUE(named || root_gone || second_hand) << "rank " << victim << " was killed: " << job->rank(rank).text();
     }
   }
 }
