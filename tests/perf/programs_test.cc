@@ -101,6 +101,20 @@ TEST(PerfFiles, AreWrittenByProcessesTimesThreads) {
   std::remove(svg_file.c_str());
 }
 
+TEST(PerfPrograms, NeedNoLauncher) {
+  const std::string run = program("all_reduce") + " -b 8 -e 64K -f 16 -n 2 --single 2 -T 60";
+  for (const char* variables :
+       {"export TUTTI_NRANKS=2 TUTTI_COMM_ID=127.0.0.1:29731; TUTTI_RANK=",
+        "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29732; RANK="}) {
+    const std::string text(variables);
+    const Outcome outcome =
+        shell("(" + text + "1 " + run + " & " + text + "0 " + run + "; code=$?; wait $! || code=9; exit $code)");
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    EXPECT_NE(outcome.text.find("# Out of bounds values : 0 OK"), std::string::npos) << outcome.text;
+    EXPECT_NE(outcome.text.find("Rank  1"), std::string::npos) << outcome.text;
+  }
+}
+
 TEST(PerfPrograms, OneRankAloneWorks) {
   EXPECT_EQ(shell(program("all_reduce") + " -b 8 -e 8 -n 1").code, 0);
   const Outcome lonely = shell(program("sendrecv") + " -b 8 -e 8 -n 1");
