@@ -73,7 +73,9 @@ class TUTTI_API Communicator {
   // Says goodbye and releases everything; not a barrier. See destroy().
   ~Communicator();
 
-  // As the destructor, but reports what went wrong. A second call does nothing.
+  // As the destructor, but reports what went wrong. A second call does nothing. Waits for collectives that other
+  // threads have issued; their sends and receives that wait for a peer end with kInvalidArgument. (No thread may be in
+  // a call when the destructor runs.)
   void destroy();
 
   int rank() const;

@@ -7,18 +7,19 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/config.h"
 #include "base/health.h"
 #include "bootstrap/control_plane.h"
 #include "collectives/selector.h"
 #include "communicator/arguments.h"
+#include "communicator/turn.h"
 #include "executor/call.h"
 #include "executor/channel.h"
 #include "executor/host_executor.h"
 #include "executor/operation_log.h"
 #include "executor/plan.h"
 #include "executor/point_to_point.h"
-#include "executor/waiter.h"
 #include "schedule/placement.h"
 #include "transport/shm/host_group.h"
 #include "transport/shm/peer_segments.h"
@@ -54,12 +55,16 @@ class Session {
   void destroy();
 
  private:
-  class Turn;
+  // A rank's last acknowledgements and its goodbye travel on different ways: the goodbye may be here first.
+  static constexpr std::chrono::milliseconds kLastWords{200};
+
   struct Counter {
     Word calls{0};
     Word bytes{0};
   };
 
+  // collective_calls.cc
+  void execute(Call& call, const CallShape& shape, const Choice& choice);
   void drive(Call& call, const CallShape& shape);
   // What costs more than a look at memory, now and then during a long wait. Throws when the call cannot end.
   void check_wait(Call& call, const CallShape& shape, Clock::duration waited, bool& compared);
@@ -68,17 +73,22 @@ class Session {
   void check_left_overs();
   void report_mismatch(const CallShape& shape, std::uint64_t sequence, std::uint64_t other_signature, int peer);
   [[noreturn]] void fail_call(const CallShape& shape, std::uint64_t sequence);
-  const Plan& plan_for(const Choice& choice);
-  static void count_call(Counter& counter, std::size_t bytes);
-  bool progress_transports();
+  void answer_comparisons();
+
+  // transfer_calls.cc
   // Carries a send or a receive on until it is done.
   void drive(Transfer& transfer, bool sending);
   void check_wait(const Transfer& transfer, bool sending, std::optional<Clock::time_point>& gone_since);
   int last_to_leave() const;
-  void check_open(const char* call) const;
   [[noreturn]] void fail_transfer(const Transfer& transfer, bool sending);
-  void fail_locally(const Error& error);
+
+  const Plan& plan_for(const Choice& choice);
+  void check_open(const char* call) const;
+  bool progress_transports();
   bool flush_transports();
+  void fail_locally(const Error& error);
+  static Error out_of_memory();
+  static void count_call(Counter& counter, std::size_t bytes);
 
   std::string name_;
   Placement placement_;
@@ -98,8 +108,7 @@ class Session {
   std::vector<std::unique_ptr<Plan>> plans_;  // by the algorithm's number in the registry
   bool spin_;
 
-  Word next_turn_{0};
-  Word turn_{0};
+  TurnOrder order_;
   std::uint64_t sequence_ = 0;  // of the last call issued; guarded by the turn
 
   std::array<Counter, kCollectives> counters_;

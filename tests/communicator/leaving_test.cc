@@ -170,6 +170,34 @@ TEST(Leaving, FailsOneCommunicatorAndNoOther) {
   for (const RankEnd& end : ends) EXPECT_FALSE(end.threw) << end.text;
 }
 
+TEST(Leaving, EndsTheSendsAndReceivesThatOtherThreadsWaitIn) {
+  const auto ends = run_ranks(2, [](Communicator& communicator) {
+    communicator.barrier();
+    if (communicator.rank() == 1) {
+      std::atomic<int> ended{0};
+      in_threads(4, [&](int thread) {
+        int value = 0;
+        if (thread == 3) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          return communicator.destroy();
+        }
+        try {
+          if (thread == 0) communicator.send(&value, 1, DataType::kI32, 0, 1);
+          if (thread > 0) communicator.recv(&value, 1, DataType::kI32, thread == 1 ? 0 : kAnySource, 2);
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.what();
+          ++ended;
+        }
+      });
+      EXPECT_EQ(ended, 3);
+    }
+    if (communicator.rank() == 0) {
+      EXPECT_THROW(communicator.barrier(), Error);
+    }
+  });
+  for (const RankEnd& end : ends) EXPECT_FALSE(end.threw) << end.text;
+}
+
 // Several threads of a rank wait when a peer leaves: all of them are told.
 TEST(Leaving, FailsEveryWaitingThread) {
   const auto ends = run_ranks(2, [](Communicator& communicator) {
