@@ -131,7 +131,7 @@ Progress PointToPoint::progress_receive(Transfer& transfer) {
       const std::lock_guard lock(peer.lock);
       collect_announcements(peer);
       if (!match(peer, static_cast<int>(source), transfer)) continue;
-      if (peer.mismatch) return Progress::kFailed;
+      if (transfer.stage == Transfer::Stage::kIssued) return Progress::kFailed;  // it does not match
       if (any) note(first_source_, source + 1);
       break;
     }
@@ -165,7 +165,7 @@ void PointToPoint::collect_announcements(Peer& peer) {
 }
 
 // Grants the first announcement with the receive's tag, unless another message of this peer is being moved or an
-// earlier receive may have it.
+// earlier receive may have it. Returns whether there was one; a mismatch is not granted.
 bool PointToPoint::match(Peer& peer, int rank, Transfer& transfer) {
   Endpoint& grants = peer.endpoints[static_cast<std::size_t>(Connection::kGrant)];
   if (peer.receiving || !can_publish(grants)) return false;

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
-#include <numeric>
 #include <vector>
 
 #include "transport/shm/segment.h"
@@ -75,6 +75,25 @@ TEST(PointToPointProgress, OfAReceiveThatIsDoneDisturbsNoOther) {
       ranks.of(1).progress_send(sends[i]);
     }
   }
+  EXPECT_TRUE(taken == sent);
+}
+
+// Each thread is told about its own receive.
+TEST(PointToPointProgress, OfAReceiveThatMatchesIsNotDisturbedByOneThatDoesNot) {
+  TwoRanks ranks;
+  std::vector<std::byte> sent(5, std::byte{3}), longer(6), taken(5);
+  std::array sends{transfer(0, 1, sent), transfer(0, 2, sent)};
+  Transfer wrong = transfer(1, 1, longer);
+  Transfer right = transfer(1, 2, taken);
+  for (Transfer& send : sends) ranks.of(1).progress_send(send);
+  EXPECT_EQ(ranks.of(0).progress_receive(wrong), Progress::kFailed);
+  EXPECT_EQ(ranks.of(0).mismatch(1)->count, 5u);
+  Progress progress = Progress::kAgain;
+  for (int left = 10; left > 0 && progress == Progress::kAgain; --left) {
+    progress = ranks.of(0).progress_receive(right);
+    ranks.of(1).progress_send(sends[1]);
+  }
+  EXPECT_EQ(progress, Progress::kDone);
   EXPECT_TRUE(taken == sent);
 }
 
