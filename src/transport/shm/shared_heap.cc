@@ -25,7 +25,8 @@ std::size_t round_up(std::size_t bytes) {
 }  // namespace
 
 SharedHeap& SharedHeap::of_process() {
-  static SharedHeap heap;
+  // Never destroyed: static objects of the program may give their buffers back after it would be.
+  static SharedHeap& heap = *new SharedHeap;
   return heap;
 }
 
