@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "base/net/key.h"
+#include "transport/shm/host_group.h"
 #include "transport/shm/segment.h"
+#include "tutti/error.h"
 
 namespace tutti {
 namespace {
@@ -146,6 +148,29 @@ TEST_F(SegmentServerTest, HasASocketFileForItsOwnerOnlyAndRemovesIt) {
   ::umask(before);
   EXPECT_TRUE(std::filesystem::is_empty(directory));
   std::filesystem::remove(directory);
+}
+
+// The leader was killed while it listened: the rank that waits for it removes its file.
+TEST_F(SegmentServerTest, ThatDiedLeavesNoSocketFile) {
+  std::string directory = testing::TempDir() + "tutti-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  const std::string path = SegmentAddress::derive(key_, 0, directory).path;
+  HostGroupRequest request;
+  request.rank = 1;
+  request.ranks = 2;
+  request.hosts = {"same", "same"};
+  request.key = key_;
+  request.directory = directory;
+  int exchanges = 0;
+  request.exchange = [&](std::span<const std::byte> own) -> std::vector<std::vector<std::byte>> {
+    if (++exchanges == 2) throw Error(ErrorCode::kRemote, "rank 0 died");
+    EXPECT_TRUE(std::ofstream(path).good());
+    return {std::vector<std::byte>(sizeof(std::int32_t)), {own.begin(), own.end()}};
+  };
+  EXPECT_THROW(join_host_group(request), Error);
+  EXPECT_EQ(exchanges, 2);
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  std::filesystem::remove_all(directory);
 }
 
 TEST_F(SegmentServerTest, RefusesAnotherUserThoughItKnowsTheKey) {

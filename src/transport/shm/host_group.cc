@@ -1,6 +1,7 @@
 #include "transport/shm/host_group.h"
 
 #include <sodium.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -49,6 +50,22 @@ Attempt next_attempt(const HostGroupRequest& request, const std::vector<std::int
   return attempt;
 }
 
+// A leader that dies while it listens cannot remove its socket file: its candidates do it when the attempt ends,
+// however it ends. The leader may have been faster.
+class SocketFileOfLeader {
+ public:
+  SocketFileOfLeader() = default;
+  SocketFileOfLeader(const SocketFileOfLeader&) = delete;
+  SocketFileOfLeader& operator=(const SocketFileOfLeader&) = delete;
+  ~SocketFileOfLeader() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  void remove_at_end(std::string path) { path_ = std::move(path); }
+
+ private:
+  std::string path_;
+};
+
 std::optional<Segment> join_leader(const HostGroupRequest& request, int leader, std::size_t bytes) {
   UniqueFd descriptor = request_segment(SegmentAddress::derive(request.key, leader, request.directory), request.key,
                                         leader, request.rank);
@@ -82,6 +99,7 @@ HostGroup join_host_group(const HostGroupRequest& request) {
 
   while (std::find(leader_of.begin(), leader_of.end(), kUnsettled) != leader_of.end()) {
     std::unique_ptr<SegmentServer> server;
+    SocketFileOfLeader file;
     std::int32_t own_leader = leader_of[self];
     const bool settled = own_leader != kUnsettled;
     Attempt attempt;
@@ -98,6 +116,8 @@ HostGroup join_host_group(const HostGroupRequest& request) {
                                                    request.key, request.rank, group.segment.descriptor());
         }
         own_leader = request.rank;
+      } else {
+        file.remove_at_end(SegmentAddress::derive(request.key, attempt.leader(), request.directory).path);
       }
     }
     leader_of = exchange_leaders(request, own_leader);  // from here on, all leaders listen
