@@ -6,6 +6,7 @@
 
 #include "base/handles.h"
 #include "support/ranks.h"
+#include "tutti/memory.h"
 
 namespace tutti {
 namespace {
@@ -22,6 +23,13 @@ std::size_t available_bytes() {
 }
 
 std::int8_t value_at(std::size_t index) { return static_cast<std::int8_t>(index % 251 + (index >> 24)); }
+
+// More steps than a process can have segments of shared memory.
+TEST(Large, ABufferThatGrowsStepByStepIsAlwaysGiven) {
+  for (std::size_t step = 0; step < 80; ++step) {
+    ASSERT_NO_THROW(deallocate(allocate((std::size_t{64} << 20) + step * 4096))) << "step " << step;
+  }
+}
 
 TEST(Large, ABroadcastOfMoreElementsThanFitAnIntArrives_F69) {
   if (available_bytes() < std::size_t{6} << 30) GTEST_SKIP() << "needs 6 GiB of free memory";

@@ -62,7 +62,11 @@ SharedHeap::Arena& SharedHeap::add_arena(std::size_t bytes) {
                                                 bytes, kMostSegments));
   }
   auto arena = std::make_unique<Arena>();
-  arena->segment = Segment::create(std::max(kArenaBytes, kReserved + bytes));
+  // Each as large as all before: then buffers that grow step by step do not use up the numbers. Pages that nobody asked
+  // for take no memory.
+  std::size_t all = 0;
+  for (const auto& other : arenas_) all += other->segment.size();
+  arena->segment = Segment::create(std::max({kArenaBytes, all, kReserved + bytes}));
   randombytes_buf(&arena->nonce, sizeof(arena->nonce));
   std::memcpy(arena->segment.data(), &arena->nonce, sizeof(arena->nonce));
   arena->free.emplace(kReserved, arena->segment.size() - kReserved);
