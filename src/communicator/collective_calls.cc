@@ -64,7 +64,7 @@ void Session::run(const CollectiveArguments& arguments) {
     execute(call, shape, choice);
   } catch (const std::bad_alloc&) {
     fail_locally(out_of_memory());
-    executor_.withdraw();
+    executor_->withdraw();
     fail_call(shape, sequence);
   }
   count_call(counters_[static_cast<std::size_t>(arguments.collective)], bytes);
@@ -73,12 +73,12 @@ void Session::run(const CollectiveArguments& arguments) {
 void Session::execute(Call& call, const CallShape& shape, const Choice& choice) {
   call.plan = &plan_for(choice);
   try {
-    executor_.start(call, shape.count, choice.chunk_bytes);
+    executor_->start(call, shape.count, choice.chunk_bytes);
   } catch (const Error& error) {
     fail_locally(error);
     fail_call(shape, call.sequence);
   }
-  if (executor_.progress(call) != Progress::kDone) drive(call, shape);
+  if (executor_->progress(call) != Progress::kDone) drive(call, shape);
 }
 
 void Session::drive(Call& call, const CallShape& shape) {
@@ -88,19 +88,19 @@ void Session::drive(Call& call, const CallShape& shape) {
   Clock::duration next_check = check_interval;
   bool compared = false;
   while (true) {
-    switch (executor_.progress(call)) {
+    switch (executor_->progress(call)) {
       case Progress::kDone:
         return;
       case Progress::kFailed:
-        if (const auto& mismatch = executor_.mismatch(); !health_->failed() && mismatch.peer >= 0) {
+        if (const auto& mismatch = executor_->mismatch(); !health_->failed() && mismatch.peer >= 0) {
           report_mismatch(shape, call.sequence, mismatch.signature, mismatch.peer);
         }
-        executor_.withdraw();
+        executor_->withdraw();
         fail_call(shape, call.sequence);
       case Progress::kAgain:
         break;
     }
-    const bool advanced = executor_.advanced();
+    const bool advanced = executor_->advanced();
     if (progress_transports() || advanced) {
       waiter.reset();
       next_check = check_interval;
@@ -116,7 +116,7 @@ void Session::check_wait(Call& call, const CallShape& shape, Clock::duration wai
     if (peer == rank() || health_->left_after(peer) >= call.sequence) continue;
     // What it sent before it left may only just have arrived.
     progress_transports();
-    if (executor_.progress(call) != Progress::kAgain) return;
+    if (executor_->progress(call) != Progress::kAgain) return;
     health_->fail(ErrorCode::kRemote,
                   fmt::format("{} left after call #{}, and this call needs it: all ranks must make the same calls",
                               control_->describe(peer), health_->left_after(peer)),

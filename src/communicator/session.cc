@@ -35,8 +35,8 @@ Session::Session(Parts parts)
       transports_(pointers_to(owned_transports_)),  // before the executor, which keeps a view of it
       selector_(std::move(parts.selector)),
       control_(std::move(parts.control)),
-      executor_(channels_, transports_, *health_,
-                progress_word(group_->layout, group_->segment.data(), group_->own_area)),
+      executor_(executor_rows().front().make(
+          {channels_, transports_, *health_, progress_word(group_->layout, group_->segment.data(), group_->own_area)})),
       plans_(algorithms().size()),
       spin_(parts.spin),
       setup_seconds_(parts.setup_seconds),

@@ -16,7 +16,7 @@
 #include "communicator/turn.h"
 #include "executor/call.h"
 #include "executor/channel.h"
-#include "executor/host_executor.h"
+#include "executor/executor.h"
 #include "executor/operation_log.h"
 #include "executor/plan.h"
 #include "executor/point_to_point.h"
@@ -104,7 +104,7 @@ class Session {
   std::vector<Transport*> transports_;
   std::unique_ptr<Selector> selector_;
   std::unique_ptr<ControlPlane> control_;  // after what its handlers use
-  HostExecutor executor_;
+  std::unique_ptr<Executor> executor_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by the algorithm's number in the registry
   bool spin_;
 

@@ -72,8 +72,8 @@ World::World(int ranks, const WorldOptions& options)
       }
       rank->channels.push_back(std::move(channel));
     }
-    rank->executor = std::make_unique<HostExecutor>(rank->channels, rank->transports, *rank->health,
-                                                    progress_word(host.layout, memory, own));
+    rank->executor = std::make_unique<HostExecutor>(
+        ExecutorParts{rank->channels, rank->transports, *rank->health, progress_word(host.layout, memory, own)});
     rank->executor->read_in_place_from(0);  // tests use small messages
     ranks_.push_back(std::move(rank));
   }

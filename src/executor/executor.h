@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/health.h"
+#include "executor/call.h"
+#include "executor/channel.h"
+#include "transport/transport.h"
+
+namespace tutti {
+
+// Carries calls on: one per communicator, rank and kind of processor. It has no thread of its own: whoever calls
+// progress() lends it one. Calls are executed one after the other, each by one thread at a time.
+//
+// Never sleeps; allocates only when scratch memory grows.
+class Executor {
+ public:
+  // What a message that does not belong to the call looked like.
+  struct Mismatch {
+    int peer = -1;
+    std::uint64_t signature = 0;
+  };
+
+  virtual ~Executor() = default;
+
+  // Makes a call ready to run: `call` has its plan, buffers, types, sequence and signature; count and chunk_bytes give
+  // the rest. Throws Error(kSystem) when memory for a long message is not to be had.
+  virtual void start(Call& call, std::size_t count, std::size_t chunk_bytes) = 0;
+
+  // Carries the call on as far as it goes. kAgain: it waits for a peer. kFailed: the communicator has failed and Health
+  // has the reason, or mismatch() tells why it has to fail.
+  virtual Progress progress(Call& call) = 0;
+  // Whether the last progress() that answered kAgain had done a step before it got stuck.
+  virtual bool advanced() const = 0;
+  // Set when progress() failed for it.
+  virtual const Mismatch& mismatch() const = 0;
+
+  // After a call has failed: from now on no transport writes to the caller's buffers.
+  virtual void withdraw() = 0;
+};
+
+// What an executor works on. Everything outlives it.
+struct ExecutorParts {
+  std::span<const std::unique_ptr<Channel>> channels;
+  std::span<Transport* const> transports;
+  Health& health;
+  Word& progress;  // this rank's word that peers read when they lack credit
+};
+
+// A row of the registry of executors.
+struct ExecutorRow {
+  std::string_view name;
+  std::unique_ptr<Executor> (*make)(const ExecutorParts& parts);
+};
+
+// In order of preference. Those of devices will say which memory they serve; the host's serves all that the processor
+// can read.
+std::span<const ExecutorRow> executor_rows();
+
+}  // namespace tutti
