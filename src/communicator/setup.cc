@@ -120,7 +120,7 @@ std::vector<std::unique_ptr<Channel>> make_channels(const Layout& layout, HostGr
   for (std::uint32_t c = 0; c < memory.channels; ++c) {
     const auto reserve = [segment = &group.segment, offset = memory.area(group.own_area) + memory.large_ring(c),
                           bytes = memory.large_ring_bytes] {
-      segment->reserve(offset, bytes, "the slots of long messages");
+      segment->reserve(offset, bytes, "the slots of long messages, whose size TUTTI_RING_BYTES sets");
     };
     channels.push_back(std::make_unique<Channel>(layout, static_cast<int>(c), area,
                                                  SlotRing(memory.small_ring(c), memory.small_ring_bytes, 0),

@@ -93,8 +93,8 @@ void Segment::reserve(std::size_t offset, std::size_t bytes, const std::string& 
   if (const int error = allocate_pages(fd_.get(), offset, bytes); error != 0) {
     throw Error(
         ErrorCode::kSystem,
-        fmt::format("cannot reserve {} bytes of shared memory for {} ({}; available: {}): free memory, raise the "
-                    "container's limit, or set TUTTI_RING_BYTES to less",
+        fmt::format("cannot reserve {} bytes of shared memory for {} ({}; available: {}): free memory, or raise the "
+                    "container's limit",
                     bytes, purpose, std::strerror(error), available_memory()));
   }
 #if defined(MADV_POPULATE_WRITE)
