@@ -39,7 +39,7 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   const std::size_t needed = 2 * static_cast<std::size_t>(chunking.slot_chunks) * longest;
   Channel& first = *channels_.front();
   call.straight_line = call.plan->is_one_shot_reduction() && transports_.empty() && call.binding.rounds() == 1 &&
-                       longest <= kLongestStraightLine && !call.shared_input &&
+                       longest > 0 && longest <= kLongestStraightLine && !call.shared_input &&
                        first.endpoints().size() <= kMostStraightLinePeers + 1 && !first_changes(call.reduction.op);
   call.ring = longest <= kSmallChunk && needed <= first.rings()[0].size() ? 0 : 1;
   if (call.ring == 0) return;
