@@ -71,6 +71,7 @@ TEST_P(Sizes, AroundWholeChunksLoseNothing_F78) {
         const std::size_t whole = 512 * static_cast<std::size_t>(ranks);
         for (int c = 0; c < kCollectives; ++c) {
           for (const std::size_t count : {whole - 1, whole, whole + 1, 3 * whole - 1, 3 * whole + 1}) {
+            if (reduced() && count > whole + 1) continue;
             const TestCall call{static_cast<Collective>(c),
                                 DataType::kU64,
                                 ReduceOp::Kind::kSum,
