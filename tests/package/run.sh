@@ -26,7 +26,7 @@ if readelf -d "$library" | grep -q 'NEEDED.*libmpi'; then fail "the library link
 [ -f "$prefix/share/doc/tutti/LICENSE" ] || fail "no LICENSE was installed"
 
 echo "find_package"
-cmake -S "$here/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$compiler" \
+cmake -S "$here/consumer" -B "$work/consumer" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$compiler" \
   >"$work/configure.log" 2>&1 || fail "find_package: $(cat "$work/configure.log")"
 cmake --build "$work/consumer" >"$work/build.log" 2>&1 || fail "the consumer does not build: $(cat "$work/build.log")"
 "$work/consumer/consumer"
