@@ -15,8 +15,8 @@ struct TcpLimits {
   std::uint32_t window = 4;         // messages in flight of each connection, a power of two
   std::uint32_t max_message_bytes = 1024 * 1024;
 
-  // Of each socket, each way. Larger ones let the data grow cold between the two copies; smaller ones stall.
-  int socket_buffer_bytes = 512 * 1024;
+  // Of each socket, each way. With half of it exchanges of megabytes stall: benchmarks/tcp_exchange.
+  int socket_buffer_bytes = 1024 * 1024;
   // From the end of a connection until it is an error that something was expected of it: the control plane usually
   // knows better by then.
   std::chrono::milliseconds lost_grace{1000};
