@@ -8,8 +8,7 @@
 #endif
 
 // The only spellings of atomics in the library. Every use names its partner in a comment: what one side publishes,
-// the other observes. There is no stand-alone fence but the store fence, so the thread sanitizer sees everything
-// except streaming stores.
+// the other observes. There is no stand-alone fence, so the thread sanitizer sees everything.
 namespace tutti {
 
 // A word that one side publishes and others observe, possibly from another process.
@@ -33,13 +32,6 @@ inline std::uint64_t take_number(Word& word) { return word.fetch_add(1, std::mem
 
 // Counts: no data goes with it.
 inline void add(Word& word, std::uint64_t value) { word.fetch_add(value, std::memory_order_relaxed); }
-
-// Orders earlier streaming stores before a later publish(): a release store alone does not.
-inline void store_fence() {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
-}
 
 // Tells the core that this is a spin.
 inline void relax_cpu() {

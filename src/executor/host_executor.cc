@@ -26,6 +26,7 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   const std::size_t chunk_elements = std::max(chunk_bytes / call.element_bytes / granule * granule, granule);
   call.binding = Binding(count, chunking.chunks, chunk_elements, granule);
   call.shortest_read = shortest_read_;
+  idle_turns_ = 0;
   const std::size_t blocks = call.element_bytes * count;
   if (blocks >= kShortestShared) {
     const SharedHeap& heap = SharedHeap::of_process();

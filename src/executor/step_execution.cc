@@ -127,6 +127,12 @@ bool StepExecution::find_room() {
   return true;
 }
 
+// Whether the operation's input or output map changes the value on its way.
+bool StepExecution::maps_value() const {
+  const ReduceOp op = call_.reduction.op;
+  return (step_.first != 0 && first_changes(op)) || (step_.last != 0 && last_changes(op, call_.reduction.ranks));
+}
+
 // The value may be read where it lies if the generator's claim covers this call, no map changes it on its way out, and
 // it is one piece.
 void StepExecution::find_place() {
@@ -136,10 +142,7 @@ void StepExecution::find_place() {
     set_place(step_.destination_space, step_.destination);
     return;
   }
-  const ReduceOp op = call_.reduction.op;
-  const bool mapped =
-      (step_.first != 0 && first_changes(op)) || (step_.last != 0 && last_changes(op, call_.reduction.ranks));
-  if (step_.kind == StepKind::kSend && !mapped) set_place(step_.source_space, step_.source);
+  if (step_.kind == StepKind::kSend && !maps_value()) set_place(step_.source_space, step_.source);
 }
 
 // Scratch is private to this process: it is never read in place.
@@ -208,11 +211,9 @@ void StepExecution::compute_chunk(std::uint32_t index, std::size_t message_offse
   } else {
     value = address(step_.source_space, step_.source + index);
   }
-  if (destination != nullptr && destination != value) {
-    map_elements(reduction, step_.first != 0, value, destination, elements);
-    if (sent != nullptr) std::memcpy(sent, destination, bytes);
-  } else if (destination != nullptr) {
-    if ((step_.first && first_changes(reduction.op)) || (step_.last && last_changes(reduction.op, reduction.ranks))) {
+  if (destination != nullptr) {
+    // A value that is already where it belongs needs nothing but its map.
+    if (destination != value || maps_value()) {
       map_elements(reduction, step_.first != 0, value, destination, elements);
     }
     if (sent != nullptr) std::memcpy(sent, destination, bytes);

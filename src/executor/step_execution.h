@@ -32,6 +32,7 @@ class StepExecution {
   Outcome check_messages();
   void post_destination(Endpoint& endpoint);
   bool find_room();
+  bool maps_value() const;
   void find_place();
   void set_place(Space space, std::uint32_t chunk);
   Way way_to(Endpoint& endpoint) const;

@@ -10,9 +10,9 @@
 
 namespace tutti {
 
-// The shortest all_reduces, written out: one_shot in one round, among few ranks that share memory. It
-// does what the interpreter would do for the same two steps, and when a peer is late it leaves the call at the step
-// that it reached, for the interpreter to carry on. `trace(step)` is told each step as it is completed; a test compares
+// The shortest all_reduces, written out: one_shot in one round, among few ranks that share memory. It does what the
+// interpreter would do for the same two steps, and when a peer is late it leaves the call at the step that it reached,
+// for the interpreter to carry on. `trace(step)` is told each step as it is completed; a test compares
 // them with the schedule (the release build passes nothing and pays nothing).
 //
 // REQUIRES: Call::straight_line, as HostExecutor::start() sets it. Same thread rules as HostExecutor::progress(); never
