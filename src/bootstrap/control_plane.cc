@@ -155,7 +155,8 @@ class TreeControlPlane : public ControlPlane {
 
   void meet(const Config& config) {
     const Deadline deadline = Clock::now() + config.duration(Setting::kMeetTimeout);
-    root_ = RootServer::take_pending(membership_.nonce);
+    // Where rank 0 listens, the root is rank 0's: another rank of this process that comes first must not take it away.
+    if (membership_.rank == 0 || !membership_.root_listens) root_ = RootServer::take_pending(membership_.nonce);
     if (!root_ && membership_.root_listens && membership_.rank == 0) {
       root_ = RootServer::open(process_, membership_, config, deadline);
     }
