@@ -1,19 +1,23 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tutti/error.h"
 #include "tutti/export.h"
 #include "tutti/stream.h"
 #include "tutti/types.h"
 #include "tutti/unique_id.h"
+#include "tutti/work.h"
 
 namespace tutti {
 
@@ -22,6 +26,9 @@ struct Options {
   std::string name = "world";
   // Every element's result depends only on rank count, type and operation: not on count, algorithm, hosts or transport.
   bool reproducible = false;
+  // A call that has not ended after so long fails the communicator with kTimeout on all ranks, and the message says who
+  // was where. 0: never; Stream::within() gives one call a limit of its own.
+  std::chrono::milliseconds timeout{0};
   // Settings for this communicator alone, by their TUTTI_ names; they win over the environment.
   std::map<std::string, std::string> config;
 };
@@ -41,10 +48,20 @@ struct Statistics {
   };
   // By name: "all_reduce" … "barrier", "send", "recv".
   std::map<std::string, PerCollective> collectives;
+  // Of every rank: how often this one waited in a collective (beyond the microseconds that any exchange takes) for it,
+  // the last to arrive, and for how long altogether.
+  struct Waited {
+    std::uint64_t calls = 0;
+    double seconds = 0;
+  };
+  std::vector<Waited> waited_for;
   // Messages that this rank read out of the buffers of others, which they have from allocate(), without a copy.
   std::uint64_t messages_read_in_place = 0;
   double setup_seconds = 0;      // from the call that made the communicator until it was ready
   double discovery_seconds = 0;  // of which: finding out what the machine is made of, once per process
+
+  // One object; docs/failure.md has its members.
+  TUTTI_API std::string to_json() const;
 };
 
 // A group of ranks that communicate. All ranks issue the same collectives in the same order. Calls from several
@@ -78,6 +95,20 @@ class TUTTI_API Communicator {
   // a call when the destructor runs.)
   void destroy();
 
+  // Ends every pending and later call of this communicator, on all ranks, with an error that gives the reason: kAborted
+  // here, kRemote elsewhere. Local: waits for nobody. Any thread. destroy() then does not wait either.
+  void abort(const std::string& reason = "");
+
+  // Collective: ranks of one colour become a communicator of their own, ordered by (key, rank here). A negative colour:
+  // none for this rank. Connections are shared with this communicator, which stays usable, also when either is
+  // destroyed first; a failure of one is none of the other. `options.name` may be empty: then it is "NAME/COLOUR".
+  std::optional<Communicator> split(int color, int key, const Options& options = {.name = ""});
+
+  // After a failure: the survivors become a new communicator, in the order of their ranks here, without naming who died
+  // and with new keys. All that call it before `patience` is over and live get the same members, or all fail: kTimeout
+  // names the ranks that live but did not call. This communicator stays failed.
+  Communicator shrink(std::chrono::milliseconds patience = std::chrono::seconds(30));
+
   int rank() const;
   int ranks() const;
   int hosts() const;
@@ -86,50 +117,69 @@ class TUTTI_API Communicator {
   // Algorithm and transports that a call of this size would use: "two_shot over shm".
   std::string plan(std::string_view collective, std::size_t count, DataType type) const;
 
-  void all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, Stream stream = {});
+  Work all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, Stream stream = {});
   // output: ranks·count elements, rank r's at r·count.
-  void all_gather(const void* input, void* output, std::size_t count, DataType type, Stream stream = {});
+  Work all_gather(const void* input, void* output, std::size_t count, DataType type, Stream stream = {});
   // input: ranks·count elements; rank r gets the reduction of the elements from r·count.
-  void reduce_scatter(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,
+  Work reduce_scatter(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,
                       Stream stream = {});
   // input counts at the root only.
-  void broadcast(const void* input, void* output, std::size_t count, DataType type, int root, Stream stream = {});
+  Work broadcast(const void* input, void* output, std::size_t count, DataType type, int root, Stream stream = {});
   // output counts at the root only.
-  void reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, int root,
+  Work reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, int root,
               Stream stream = {});
   // output, at the root only: ranks·count elements.
-  void gather(const void* input, void* output, std::size_t count, DataType type, int root, Stream stream = {});
+  Work gather(const void* input, void* output, std::size_t count, DataType type, int root, Stream stream = {});
   // input, at the root only: ranks·count elements.
-  void scatter(const void* input, void* output, std::size_t count, DataType type, int root, Stream stream = {});
+  Work scatter(const void* input, void* output, std::size_t count, DataType type, int root, Stream stream = {});
   // input and output: ranks·count elements; block r goes to rank r.
-  void all_to_all(const void* input, void* output, std::size_t count, DataType type, Stream stream = {});
-  void barrier(Stream stream = {});
+  Work all_to_all(const void* input, void* output, std::size_t count, DataType type, Stream stream = {});
+  Work barrier(Stream stream = {});
+
+  // The vector forms: blocks of different sizes. `counts` and `offsets` are elements and have one entry a rank; no
+  // offsets: the blocks lie one after the other. Empty blocks are legal. Blocks of an output must not overlap.
+  //
+  // output: rank r's block of counts[r] elements at offsets[r]; all ranks pass the same counts. This rank gives
+  // counts[rank()] elements.
+  Work all_gather_v(const void* input, void* output, std::span<const std::size_t> counts,
+                    std::span<const std::size_t> offsets, DataType type, Stream stream = {});
+  // input: ranks blocks; rank r gets the reduction of the blocks counts[r] at offsets[r]; all ranks pass the same
+  // counts.
+  Work reduce_scatter_v(const void* input, void* output, std::span<const std::size_t> counts,
+                        std::span<const std::size_t> offsets, DataType type, ReduceOp op, Stream stream = {});
+  // Block r of the input goes to rank r, block r of the output comes from it: input_counts[r] here is
+  // output_counts[rank()] there. Not in place.
+  Work all_to_all_v(const void* input, std::span<const std::size_t> input_counts,
+                    std::span<const std::size_t> input_offsets, void* output,
+                    std::span<const std::size_t> output_counts, std::span<const std::size_t> output_offsets,
+                    DataType type, Stream stream = {});
 
   // Matches in issue order per (sender, receiver, tag). Returns when the receiver has taken the message.
-  void send(const void* input, std::size_t count, DataType type, int to, int tag = 0, Stream stream = {});
-  // from: a rank or kAnySource. Returns the sender. Count and type must be the sender's.
-  int recv(void* output, std::size_t count, DataType type, int from, int tag = 0, Stream stream = {});
+  Work send(const void* input, std::size_t count, DataType type, int to, int tag = 0, Stream stream = {});
+  // from: a rank or kAnySource. Work::source() is the sender. Count and type
+  // must be the sender's.
+  Work recv(void* output, std::size_t count, DataType type, int from, int tag = 0, Stream stream = {});
 
   template <class T>
-  void all_reduce(std::span<const T> input, std::span<T> output, ReduceOp op = kSum, Stream stream = {});
+  Work all_reduce(std::span<const T> input, std::span<T> output, ReduceOp op = kSum, Stream stream = {});
   template <class T>
-  void all_gather(std::span<const T> input, std::span<T> output, Stream stream = {});
+  Work all_gather(std::span<const T> input, std::span<T> output, Stream stream = {});
   template <class T>
-  void reduce_scatter(std::span<const T> input, std::span<T> output, ReduceOp op = kSum, Stream stream = {});
+  Work reduce_scatter(std::span<const T> input, std::span<T> output, ReduceOp op = kSum, Stream stream = {});
   template <class T>
-  void broadcast(std::span<T> data, int root, Stream stream = {});
+  Work broadcast(std::span<T> data, int root, Stream stream = {});
   template <class T>
-  void reduce(std::span<const T> input, std::span<T> output, ReduceOp op, int root, Stream stream = {});
+  Work reduce(std::span<const T> input, std::span<T> output, ReduceOp op, int root, Stream stream = {});
   template <class T>
-  void gather(std::span<const T> input, std::span<T> output, int root, Stream stream = {});
+  Work gather(std::span<const T> input, std::span<T> output, int root, Stream stream = {});
   template <class T>
-  void scatter(std::span<const T> input, std::span<T> output, int root, Stream stream = {});
+  Work scatter(std::span<const T> input, std::span<T> output, int root, Stream stream = {});
   template <class T>
-  void all_to_all(std::span<const T> input, std::span<T> output, Stream stream = {});
+  Work all_to_all(std::span<const T> input, std::span<T> output, Stream stream = {});
   template <class T>
-  void send(std::span<const T> input, int to, int tag = 0, Stream stream = {});
+  Work send(std::span<const T> input, int to, int tag = 0, Stream stream = {});
   template <class T>
-  int recv(std::span<T> output, int from, int tag = 0, Stream stream = {});
+  Work recv(std::span<T> output, int from, int tag = 0, Stream stream = {});
 
  private:
   class Impl;

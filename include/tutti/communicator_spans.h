@@ -26,64 +26,64 @@ inline std::size_t block_size(std::size_t elements, int ranks, const char* what)
 }  // namespace detail
 
 template <class T>
-void Communicator::all_reduce(std::span<const T> input, std::span<T> output, ReduceOp op, Stream stream) {
+Work Communicator::all_reduce(std::span<const T> input, std::span<T> output, ReduceOp op, Stream stream) {
   detail::require_size(output.size(), input.size(), "all_reduce: output");
-  all_reduce(input.data(), output.data(), input.size(), data_type_of<T>, op, stream);
+  return all_reduce(input.data(), output.data(), input.size(), data_type_of<T>, op, stream);
 }
 
 template <class T>
-void Communicator::all_gather(std::span<const T> input, std::span<T> output, Stream stream) {
+Work Communicator::all_gather(std::span<const T> input, std::span<T> output, Stream stream) {
   detail::require_size(output.size(), input.size() * static_cast<std::size_t>(ranks()), "all_gather: output");
-  all_gather(input.data(), output.data(), input.size(), data_type_of<T>, stream);
+  return all_gather(input.data(), output.data(), input.size(), data_type_of<T>, stream);
 }
 
 template <class T>
-void Communicator::reduce_scatter(std::span<const T> input, std::span<T> output, ReduceOp op, Stream stream) {
+Work Communicator::reduce_scatter(std::span<const T> input, std::span<T> output, ReduceOp op, Stream stream) {
   detail::require_size(input.size(), output.size() * static_cast<std::size_t>(ranks()), "reduce_scatter: input");
-  reduce_scatter(input.data(), output.data(), output.size(), data_type_of<T>, op, stream);
+  return reduce_scatter(input.data(), output.data(), output.size(), data_type_of<T>, op, stream);
 }
 
 template <class T>
-void Communicator::broadcast(std::span<T> data, int root, Stream stream) {
-  broadcast(data.data(), data.data(), data.size(), data_type_of<T>, root, stream);
+Work Communicator::broadcast(std::span<T> data, int root, Stream stream) {
+  return broadcast(data.data(), data.data(), data.size(), data_type_of<T>, root, stream);
 }
 
 template <class T>
-void Communicator::reduce(std::span<const T> input, std::span<T> output, ReduceOp op, int root, Stream stream) {
+Work Communicator::reduce(std::span<const T> input, std::span<T> output, ReduceOp op, int root, Stream stream) {
   if (rank() == root) detail::require_size(output.size(), input.size(), "reduce: output");
-  reduce(input.data(), output.data(), input.size(), data_type_of<T>, op, root, stream);
+  return reduce(input.data(), output.data(), input.size(), data_type_of<T>, op, root, stream);
 }
 
 template <class T>
-void Communicator::gather(std::span<const T> input, std::span<T> output, int root, Stream stream) {
+Work Communicator::gather(std::span<const T> input, std::span<T> output, int root, Stream stream) {
   if (rank() == root) {
     detail::require_size(output.size(), input.size() * static_cast<std::size_t>(ranks()), "gather: output");
   }
-  gather(input.data(), output.data(), input.size(), data_type_of<T>, root, stream);
+  return gather(input.data(), output.data(), input.size(), data_type_of<T>, root, stream);
 }
 
 template <class T>
-void Communicator::scatter(std::span<const T> input, std::span<T> output, int root, Stream stream) {
+Work Communicator::scatter(std::span<const T> input, std::span<T> output, int root, Stream stream) {
   if (rank() == root) {
     detail::require_size(input.size(), output.size() * static_cast<std::size_t>(ranks()), "scatter: input");
   }
-  scatter(input.data(), output.data(), output.size(), data_type_of<T>, root, stream);
+  return scatter(input.data(), output.data(), output.size(), data_type_of<T>, root, stream);
 }
 
 template <class T>
-void Communicator::all_to_all(std::span<const T> input, std::span<T> output, Stream stream) {
+Work Communicator::all_to_all(std::span<const T> input, std::span<T> output, Stream stream) {
   detail::require_size(output.size(), input.size(), "all_to_all: output");
-  all_to_all(input.data(), output.data(), detail::block_size(input.size(), ranks(), "all_to_all: input"),
-             data_type_of<T>, stream);
+  return all_to_all(input.data(), output.data(), detail::block_size(input.size(), ranks(), "all_to_all: input"),
+                    data_type_of<T>, stream);
 }
 
 template <class T>
-void Communicator::send(std::span<const T> input, int to, int tag, Stream stream) {
-  send(input.data(), input.size(), data_type_of<T>, to, tag, stream);
+Work Communicator::send(std::span<const T> input, int to, int tag, Stream stream) {
+  return send(input.data(), input.size(), data_type_of<T>, to, tag, stream);
 }
 
 template <class T>
-int Communicator::recv(std::span<T> output, int from, int tag, Stream stream) {
+Work Communicator::recv(std::span<T> output, int from, int tag, Stream stream) {
   return recv(output.data(), output.size(), data_type_of<T>, from, tag, stream);
 }
 

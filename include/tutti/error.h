@@ -15,6 +15,7 @@ enum class ErrorCode {
   kUnauthorized,     // the other side does not know the job's secret
   kTimeout,          // a deadline passed; the message says who was missing
   kRemote,           // another rank died, left, failed or aborted; peer() names it
+  kAborted,          // this rank called abort(), or destroyed what the call needs
   kSystem,           // the operating system refused something; the message has errno's text
   kUnsupported,      // a legal request that this build or machine cannot serve
 };

@@ -21,6 +21,8 @@ const char* name(ErrorCode code) {
       return "timeout";
     case ErrorCode::kRemote:
       return "remote failure";
+    case ErrorCode::kAborted:
+      return "aborted";
     case ErrorCode::kSystem:
       return "system error";
     case ErrorCode::kUnsupported:

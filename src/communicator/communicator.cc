@@ -73,48 +73,60 @@ std::string Communicator::plan(std::string_view collective, std::size_t count, D
   return opened(impl_).plan_text(collective_named(collective), count, type);
 }
 
-void Communicator::all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, Stream) {
+Work Communicator::all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, Stream) {
   opened(impl_).run({Collective::kAllReduce, input, output, count, type, op, 0});
+  return {};
 }
 
-void Communicator::all_gather(const void* input, void* output, std::size_t count, DataType type, Stream) {
+Work Communicator::all_gather(const void* input, void* output, std::size_t count, DataType type, Stream) {
   opened(impl_).run({Collective::kAllGather, input, output, count, type, kSum, 0});
+  return {};
 }
 
-void Communicator::reduce_scatter(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,
+Work Communicator::reduce_scatter(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,
                                   Stream) {
   opened(impl_).run({Collective::kReduceScatter, input, output, count, type, op, 0});
+  return {};
 }
 
-void Communicator::broadcast(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
+Work Communicator::broadcast(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
   opened(impl_).run({Collective::kBroadcast, input, output, count, type, kSum, root});
+  return {};
 }
 
-void Communicator::reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, int root,
+Work Communicator::reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, int root,
                           Stream) {
   opened(impl_).run({Collective::kReduce, input, output, count, type, op, root});
+  return {};
 }
 
-void Communicator::gather(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
+Work Communicator::gather(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
   opened(impl_).run({Collective::kGather, input, output, count, type, kSum, root});
+  return {};
 }
 
-void Communicator::scatter(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
+Work Communicator::scatter(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
   opened(impl_).run({Collective::kScatter, input, output, count, type, kSum, root});
+  return {};
 }
 
-void Communicator::all_to_all(const void* input, void* output, std::size_t count, DataType type, Stream) {
+Work Communicator::all_to_all(const void* input, void* output, std::size_t count, DataType type, Stream) {
   opened(impl_).run({Collective::kAllToAll, input, output, count, type, kSum, 0});
+  return {};
 }
 
-void Communicator::barrier(Stream) { opened(impl_).run({}); }
+Work Communicator::barrier(Stream) {
+  opened(impl_).run({});
+  return {};
+}
 
-void Communicator::send(const void* input, std::size_t count, DataType type, int to, int tag, Stream) {
+Work Communicator::send(const void* input, std::size_t count, DataType type, int to, int tag, Stream) {
   opened(impl_).send(input, count, type, to, tag);
+  return {};
 }
 
-int Communicator::recv(void* output, std::size_t count, DataType type, int from, int tag, Stream) {
-  return opened(impl_).receive(output, count, type, from, tag);
+Work Communicator::recv(void* output, std::size_t count, DataType type, int from, int tag, Stream) {
+  return Work::finished(0, opened(impl_).receive(output, count, type, from, tag));
 }
 
 }  // namespace tutti

@@ -118,7 +118,7 @@ TEST_P(Leaving, AfterTheLastCallDisturbsNobody) {
           int value = i;
           if (communicator.rank() < other) communicator.send(&value, 1, DataType::kI32, other);
           if (communicator.rank() > other) {
-            EXPECT_EQ(communicator.recv(&value, 1, DataType::kI32, kAnySource), other);
+            EXPECT_EQ(communicator.recv(&value, 1, DataType::kI32, kAnySource).source(), other);
           }
           ASSERT_EQ(value, i);
         }

@@ -146,7 +146,7 @@ std::uint64_t output_code(const TestCall& call, int ranks, int rank, std::size_t
   return reference({call.type, call.op, ranks, true, false}, sources, -1);
 }
 
-void issue(Communicator& communicator, const TestCall& call, const void* input, void* output) {
+Work issue(Communicator& communicator, const TestCall& call, const void* input, void* output) {
   const ReduceOp op = op_of(call, communicator.rank());
   switch (call.collective) {
     case Collective::kAllReduce:
@@ -168,6 +168,7 @@ void issue(Communicator& communicator, const TestCall& call, const void* input, 
     case Collective::kBarrier:
       return communicator.barrier();
   }
+  return {};
 }
 
 std::string perform(Communicator& communicator, const TestCall& call, std::size_t misalignment) {

@@ -66,7 +66,7 @@ std::string perform(Communicator& communicator, const TestCall& call, std::size_
 std::string describe(const TestCall& call);
 
 // Issues the call with these buffers.
-void issue(Communicator& communicator, const TestCall& call, const void* input, void* output);
+Work issue(Communicator& communicator, const TestCall& call, const void* input, void* output);
 
 // The seed of random samples: TUTTI_TEST_SEED, else a fixed one; printed by whoever uses it.
 std::uint64_t sample_seed();

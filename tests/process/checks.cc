@@ -38,7 +38,7 @@ class Buffer {
                            ", expected " + std::to_string(expected));
 }
 
-void call(Communicator& world, Collective collective, const float* input, float* output, std::size_t count, int root) {
+Work call(Communicator& world, Collective collective, const float* input, float* output, std::size_t count, int root) {
   switch (collective) {
     case Collective::kAllReduce:
       return world.all_reduce(input, output, count, DataType::kF32, kSum);
@@ -59,6 +59,7 @@ void call(Communicator& world, Collective collective, const float* input, float*
     case Collective::kBarrier:
       return world.barrier();
   }
+  return {};
 }
 
 void check(Communicator& world, Collective collective, std::size_t count, int root, bool library) {

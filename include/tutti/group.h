@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+
+#include "tutti/export.h"
+#include "tutti/stream.h"
+#include "tutti/work.h"
+
+namespace tutti {
+
+// Fuses calls: what the thread that made it calls until end(), on any communicator and for any of its ranks, is issued
+// together and progresses together, so that their order among each other cannot make anybody wait for ever: sends and
+// receives of all sizes, collectives, one thread that acts for several ranks, and the creation of communicators
+// (create, from_environment, split), which are usable after end(). All are posted before the first completes.
+//
+// Calls inside check their arguments at once, return a Work that is the group's, and must not name a stream.
+// Groups nest: the outermost end() issues. Collectives of one communicator keep the order of their calls.
+//
+//   tutti::Group group;
+//   for (int peer = 0; peer < ranks; ++peer) { communicator.send(...); communicator.recv(...); }
+//   group.end();
+class TUTTI_API Group {
+ public:
+  // All calls run on this stream.
+  explicit Group(Stream stream = {});
+  // A group that was not ended, because of an exception, drops its calls: none is issued.
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  // Issues the calls. Without a stream it returns when all are done and throws the first error; with one it returns at
+  // once. The Work stands for all of them.
+  Work end();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tutti

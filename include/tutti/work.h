@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "tutti/error.h"
+#include "tutti/export.h"
+
+namespace tutti {
+
+namespace detail {
+class WorkState;
+}
+
+// A call that was issued: to be polled, waited for or chained. Calls without a stream return one that is done. Copies
+// stand for the same call; dropping them does not end it. Any thread.
+class TUTTI_API Work {
+ public:
+  using Callback = std::function<void(const Work&)>;
+  using Time = std::chrono::steady_clock::time_point;
+
+  // Done, of no call.
+  Work() = default;
+
+  // Whether it has ended, well or with an error. Never blocks, never throws.
+  bool done() const;
+  // Blocks until it has ended; throws its error. The waiting thread helps: it carries the stream's calls on itself.
+  void wait() const;
+  // The same for at most so long; false: it has not ended (and goes on).
+  bool wait(std::chrono::milliseconds limit) const;
+  // Why it failed; nothing while it runs or when it went well. The first error is kept, also one of a callback.
+  std::optional<Error> error() const;
+  // Calls back once, when it has ended: in the thread that ended it, or at once in this one if it has ended already.
+  // The callback may issue calls on streams; what it throws becomes the error if there was none, and is logged. It must
+  // not wait for a call of the same stream: that throws kInvalidArgument.
+  void then(Callback callback) const;
+
+  // Of a collective: its number on its communicator, from 1. 0 for sends, receives and groups.
+  std::uint64_t sequence() const;
+  // Of a receive that is done: the rank that it received from; -1 otherwise.
+  int source() const;
+  // When it was issued, began to run, and ended; the default value when that is not so yet, or for calls without a
+  // stream, whose times nobody takes.
+  Time issued() const;
+  Time started() const;
+  Time ended() const;
+
+ private:
+  friend class Communicator;
+  friend class detail::WorkState;
+  static Work finished(std::uint64_t sequence, int source) {
+    Work work;
+    work.sequence_ = sequence;
+    work.source_ = source;
+    return work;
+  }
+
+  std::shared_ptr<detail::WorkState> state_;  // shared with whoever carries the call on; null: done when it was made
+  std::uint64_t sequence_ = 0;
+  int source_ = -1;
+};
+
+}  // namespace tutti
