@@ -30,7 +30,7 @@ struct Options {
   // was where. 0: never; Stream::within() gives one call a limit of its own.
   std::chrono::milliseconds timeout{0};
   // Settings for this communicator alone, by their TUTTI_ names; they win over the environment.
-  std::map<std::string, std::string> config;
+  std::map<std::string, std::string> config = {};
 };
 
 // A key-value store that the ranks of a job share, given by the caller (torch's TCPStore, etcd, a directory …).
