@@ -17,7 +17,7 @@ enum class ErrorCode {
   kRemote,           // another rank died, left, failed or aborted; peer() names it
   kAborted,          // this rank called abort(), or destroyed what the call needs
   kSystem,           // the operating system refused something; the message has errno's text
-  kUnsupported,      // a legal request that this build or machine cannot serve
+  kUnsupported,      // a legal request that this build, machine or process (a forked child) cannot serve
 };
 
 // "invalid argument", "mismatch" …

@@ -1,23 +1,26 @@
 #pragma once
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
+
+#include "base/fork.h"
 
 namespace tutti {
 
-// A file descriptor that is closed once. Moved, never copied.
+// A file descriptor that is closed once, in a forked child, too. Moved, never copied.
 class UniqueFd {
  public:
   UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  explicit UniqueFd(int fd) : fd_(fd), made_in_(fork_generation()) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)), made_in_(other.made_in_) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     if (this != &other) {
       reset();
       fd_ = std::exchange(other.fd_, -1);
+      made_in_ = other.made_in_;
     }
     return *this;
   }
@@ -27,12 +30,12 @@ class UniqueFd {
   explicit operator bool() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
   void reset() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+    if (fd_ >= 0) close_descriptor(std::exchange(fd_, -1), made_in_);
   }
 
  private:
   int fd_ = -1;
+  std::uint32_t made_in_ = 0;
 };
 
 // A mapping that is unmapped once. Moved, never copied.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/fork.h"
 #include "base/sync.h"
 #include "tutti/error.h"
 
@@ -15,7 +16,8 @@ namespace tutti {
 // Whether a communicator still works, and what each rank announced when it left. One per communicator and rank;
 // shared by its calls, its transports and the control thread. Any thread may call anything.
 //
-// A communicator fails once and stays failed: the first reason is kept.
+// A communicator fails once and stays failed: the first reason is kept. In a forked child it has failed, whatever it
+// was in the parent, and nothing here takes a lock there: the parent's threads may have held it.
 class Health {
  public:
   static constexpr std::uint64_t kStillHere = ~std::uint64_t{0};
@@ -27,17 +29,26 @@ class Health {
   // One relaxed load: every wait looks at it.
   bool failed() const { return peek(failed_) != 0; }
 
+  // This process was forked from the one that made the communicator.
+  bool used_after_fork() const { return peek(failed_) == kUsedAfterFork; }
+
   // Returns whether this reason was the first.
   bool fail(ErrorCode code, std::string message, int peer = Error::kNoPeer) {
+    if (used_after_fork()) return false;
     const std::lock_guard lock(mutex_);
     if (reason_) return false;
     reason_.emplace(code, std::move(message), peer);
-    publish(failed_, 1);  // observed by failed() and then reason()
+    publish(failed_, kFailed);  // observed by failed() and then reason()
     return true;
   }
 
   // REQUIRES: failed().
   Error reason() const {
+    if (used_after_fork()) {
+      return {
+          ErrorCode::kUnsupported,
+          "used after fork: this communicator belongs to the parent process; create a new communicator in the child"};
+    }
     const std::lock_guard lock(mutex_);
     return *reason_;
   }
@@ -47,7 +58,11 @@ class Health {
   std::uint64_t left_after(int rank) const { return observe(left_after_[static_cast<std::size_t>(rank)]); }
 
  private:
+  static constexpr std::uint64_t kFailed = 1;
+  static constexpr std::uint64_t kUsedAfterFork = 2;
+
   Word failed_{0};
+  const MarkedAtFork in_child_{failed_, kUsedAfterFork};
   mutable std::mutex mutex_;
   std::optional<Error> reason_;
   std::unique_ptr<Word[]> left_after_;

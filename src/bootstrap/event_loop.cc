@@ -1,7 +1,6 @@
 #include "bootstrap/event_loop.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 // One thread runs the loop, and what others post goes through its lock. Fences are what the thread sanitizer lacks.
 #define ASIO_DISABLE_FENCED_BLOCK
@@ -17,7 +16,7 @@
 #include <set>
 #include <thread>
 
-#include "bootstrap/open_sockets.h"
+#include "base/fork.h"
 
 namespace tutti {
 
@@ -38,7 +37,8 @@ struct EventLoop::Impl {
   asio::io_context context{1};
   std::optional<asio::executor_work_guard<Executor>> work{context.get_executor()};
   std::thread thread;
-  pid_t pid = ::getpid();
+  const std::uint32_t made_in = fork_generation();
+  bool in_this_process() const { return made_in == fork_generation(); }
 };
 
 EventLoop::EventLoop() : impl_(std::make_unique<Impl>()) {
@@ -55,7 +55,7 @@ EventLoop::EventLoop() : impl_(std::make_unique<Impl>()) {
 }
 
 EventLoop::~EventLoop() {
-  if (impl_->pid != ::getpid()) {
+  if (!impl_->in_this_process()) {
     impl_->thread.detach();
     static_cast<void>(impl_.release());
     return;
@@ -68,10 +68,12 @@ EventLoop::~EventLoop() {
   while (!impl_->waiting.empty()) (*impl_->waiting.begin())->forget();
 }
 
-void EventLoop::post(std::function<void()> work) { asio::post(impl_->context, std::move(work)); }
+void EventLoop::post(std::function<void()> work) {
+  if (impl_->in_this_process()) asio::post(impl_->context, std::move(work));
+}
 
 void EventLoop::call(const std::function<void()>& work) {
-  if (impl_->pid != ::getpid()) return;
+  if (!impl_->in_this_process()) return;
   std::promise<void> done;
   post([&] {
     work();
@@ -124,9 +126,8 @@ void Timer::cancel() {
 }
 
 struct Watch::State : Waiting {
-  State(EventLoop::Impl& loop, int fd) : loop(loop), descriptor(loop.context, fd) {
+  State(EventLoop::Impl& loop, UniqueFd owned) : loop(loop), fd(std::move(owned)), descriptor(loop.context, fd.get()) {
     loop.waiting.insert(this);
-    OpenSockets::add(fd);
   }
   ~State() override {
     loop.waiting.erase(this);
@@ -141,20 +142,18 @@ struct Watch::State : Waiting {
   void close() {
     readable = nullptr;
     writable = nullptr;
-    if (descriptor.is_open()) {
-      OpenSockets::remove(descriptor.native_handle());
-      std::error_code ignored;
-      descriptor.close(ignored);
-    }
+    if (descriptor.is_open()) descriptor.release();
+    fd.reset();
   }
 
   EventLoop::Impl& loop;
+  UniqueFd fd;
   asio::posix::basic_stream_descriptor<Executor> descriptor;
   std::function<void()> readable;
   std::function<void()> writable;
 };
 
-Watch::Watch(EventLoop& loop, UniqueFd fd) : state_(std::make_shared<State>(loop.impl(), fd.release())) {}
+Watch::Watch(EventLoop& loop, UniqueFd fd) : state_(std::make_shared<State>(loop.impl(), std::move(fd))) {}
 Watch::Watch(Watch&&) noexcept = default;
 Watch& Watch::operator=(Watch&& other) noexcept {
   if (this != &other) {
@@ -190,8 +189,8 @@ void Watch::when_writable(std::function<void()> callback) {
 UniqueFd Watch::release() {
   state_->readable = nullptr;
   state_->writable = nullptr;
-  OpenSockets::remove(state_->descriptor.native_handle());
-  return UniqueFd(state_->descriptor.release());
+  state_->descriptor.release();
+  return std::move(state_->fd);
 }
 
 }  // namespace tutti

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/net/key.h"
+#include "base/open_sockets.h"
 #include "base/system_error.h"
 #include "tutti/error.h"
 
@@ -50,7 +51,7 @@ ucred credentials(int socket) {
 
 // One try: the answer, or "" when rank 0 is not there yet.
 std::string ask_once(const AbstractName& name, Deadline deadline) {
-  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const UniqueFd socket = OpenSockets::open([] { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); });
   if (!socket) throw system_error("cannot open a local socket", errno);
   // Rank 0 may stop in the middle of the conversation: no call below blocks beyond this.
   const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now());
@@ -83,7 +84,7 @@ std::string ask_once(const AbstractName& name, Deadline deadline) {
 }  // namespace
 
 HandOut::HandOut(const std::string& name)
-    : listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    : listener_(OpenSockets::open([] { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); })) {
   if (!listener_) throw system_error("cannot open a local socket", errno);
   const AbstractName address(name);
   if (::bind(listener_.get(), address.data(), address.length) != 0) {
@@ -97,7 +98,8 @@ HandOut::HandOut(const std::string& name)
 
 void HandOut::serve(std::string_view text) {
   for (int i = 0; i < kAnswersAtOnce; ++i) {
-    const UniqueFd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    const UniqueFd peer = OpenSockets::open(
+        [this] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
     if (!peer) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return;

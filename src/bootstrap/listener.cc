@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/open_sockets.h"
 #include "base/system_error.h"
 #include "bootstrap/sockets.h"
 
@@ -48,7 +49,8 @@ void Listener::wait() {
 
 void Listener::accept() {
   for (int i = 0; i < kAcceptAtOnce; ++i) {
-    UniqueFd socket(::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    UniqueFd socket =
+        OpenSockets::open([this] { return ::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
     if (socket) {
       greet(std::move(socket));
       continue;

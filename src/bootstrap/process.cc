@@ -1,13 +1,14 @@
 #include "bootstrap/process.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <mutex>
 
+#include "base/fork.h"
+
 namespace tutti {
 
-Process::Process() : pid_(::getpid()) {
+Process::Process() : made_in_(fork_generation()) {
   // Sockets to many ranks need many descriptors; the soft limit is there for programs that use select().
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
@@ -16,12 +17,11 @@ Process::Process() : pid_(::getpid()) {
   }
 }
 
-bool Process::is_this() const { return pid_ == ::getpid(); }
+bool Process::is_this() const { return made_in_ == fork_generation(); }
 
 std::shared_ptr<Process> Process::get() {
-  static std::mutex mutex;
   static std::weak_ptr<Process> current;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(process_lock(ProcessLock::kProcess));
   std::shared_ptr<Process> process = current.lock();
   if (!process || !process->is_this()) {
     process.reset(new Process);

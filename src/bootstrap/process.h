@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "bootstrap/event_loop.h"
@@ -22,7 +23,7 @@ class Process {
   Process();
 
   EventLoop loop_;
-  const int pid_;
+  const std::uint32_t made_in_;  // fork_generation()
 };
 
 }  // namespace tutti

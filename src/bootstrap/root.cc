@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/net/handshake.h"
+#include "base/open_sockets.h"
 
 namespace tutti {
 namespace {
@@ -62,7 +63,8 @@ void Root::retire(EventLoop& loop, std::unique_ptr<Root> root) {
 
 void Root::hand_out(std::unique_ptr<HandingOut> what) {
   handing_out_ = std::move(what);
-  hand_out_watch_.emplace(loop_, UniqueFd(::fcntl(handing_out_->socket.descriptor(), F_DUPFD_CLOEXEC, 0)));
+  hand_out_watch_.emplace(
+      loop_, OpenSockets::open([this] { return ::fcntl(handing_out_->socket.descriptor(), F_DUPFD_CLOEXEC, 0); }));
   serve_hand_out();
 }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/net/handshake.h"
 #include "base/net/interfaces.h"
@@ -16,8 +17,8 @@ namespace {
 constexpr std::chrono::seconds kPortPatience(3);
 constexpr std::chrono::milliseconds kPortPause(20);
 
+// Guarded by ProcessLock::kPendingRoots.
 struct Pending {
-  std::mutex mutex;
   std::map<Nonce, std::unique_ptr<RootServer>> servers;
 };
 
@@ -93,6 +94,11 @@ RootServer::RootServer(std::shared_ptr<Process> process, UniqueFd listening, Roo
 }
 
 RootServer::~RootServer() {
+  if (!process_->is_this()) {
+    // The root, and the thread that serves it, are the parent's.
+    static_cast<void>(root_.release());
+    return;
+  }
   process_->loop().call([this] { Root::retire(process_->loop(), std::move(root_)); });
 }
 
@@ -117,16 +123,16 @@ std::unique_ptr<RootServer> RootServer::open(std::shared_ptr<Process> process, c
 }
 
 std::unique_ptr<RootServer> RootServer::take_pending(const Nonce& nonce) {
-  const std::lock_guard lock(pending().mutex);
+  const std::lock_guard lock(process_lock(ProcessLock::kPendingRoots));
   auto node = pending().servers.extract(nonce);
   if (node.empty()) return nullptr;
-  // In a forked child the root is still the parent's, and so is the thread that serves it.
-  if (!node.mapped()->process_->is_this()) static_cast<void>(node.mapped().release());
+  // In a forked child the root is still the parent's.
+  if (!node.mapped()->process_->is_this()) return nullptr;
   return std::move(node.mapped());
 }
 
 void RootServer::put_pending(const Nonce& nonce, std::unique_ptr<RootServer> server) {
-  const std::lock_guard lock(pending().mutex);
+  const std::lock_guard lock(process_lock(ProcessLock::kPendingRoots));
   pending().servers[nonce] = std::move(server);
 }
 

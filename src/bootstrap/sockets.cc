@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "base/open_sockets.h"
 #include "base/system_error.h"
 
 namespace tutti {
@@ -12,7 +13,8 @@ namespace {
 constexpr int kBacklog = 4096;
 
 UniqueFd open_socket(const SocketAddress& address) {
-  UniqueFd fd(::socket(address.data()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+  UniqueFd fd = OpenSockets::open(
+      [&] { return ::socket(address.data()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP); });
   if (!fd) {
     const bool descriptors = errno == EMFILE || errno == ENFILE;
     throw system_error("cannot open a socket for " + address.text(), errno,

@@ -41,7 +41,7 @@ void Session::run(const CollectiveArguments& arguments) {
   const bool in_place = check_arguments(arguments, rank(), ranks(), name_);
   const CallShape shape{arguments.collective, arguments.type, arguments.op.kind(),
                         static_cast<std::uint32_t>(arguments.root), arguments.count};
-  const TurnOrder::Turn turn(order_, spin_);
+  const TurnOrder::Turn turn(order_, *health_, spin_);
   check_open(tutti::name(arguments.collective));
   const std::uint64_t sequence = ++sequence_;
   if (health_->failed()) fail_call(shape, sequence);

@@ -117,7 +117,8 @@ Statistics Session::statistics() const {
 }
 
 void Session::destroy() {
-  const TurnOrder::Turn turn(order_, spin_);
+  if (health_->used_after_fork()) return;  // whatever there is to end is the parent's
+  const TurnOrder::Turn turn(order_, *health_, spin_);
   if (peek(destroyed_) != 0) return;
   publish(destroyed_, 1);  // observed through the turn, or by whoever calls where calling is an error
   if (!health_->failed()) check_left_overs();

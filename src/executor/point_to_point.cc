@@ -149,6 +149,8 @@ Progress PointToPoint::progress_receive(Transfer& transfer) {
 }
 
 void PointToPoint::withdraw(Transfer& transfer) {
+  // The locks may be held for ever by a thread that is not here; and nothing was begun.
+  if (health_.used_after_fork()) return;
   unannounced_.leave(transfer);
   unmatched_.leave(transfer);
 }

@@ -6,27 +6,17 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <ostream>
 #include <random>
 #include <thread>
 
 #include "process/job.h"
+#include "process/ways.h"
 
 namespace tutti {
 namespace {
 
 constexpr long long kBoundMs = 5'000;      // what is promised
 constexpr long long kGenerousMs = 20'000;  // what fails the test, on a machine that does other things too
-
-// Which transports lie between the ranks.
-struct Way {
-  const char* name;
-  Environment (*variables)(int rank);
-};
-void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
-const Way kShm{"Shm", [](int) { return Environment{}; }};
-const Way kTcp{"Tcp", [](int) { return Environment{{"TUTTI_SHM_DISABLE", "1"}}; }};
-const Way kMixed{"Mixed", [](int rank) { return Environment{{"TUTTI_HOSTID", rank < 2 ? "one" : "other"}}; }};
 
 std::string own_host_name() {
   std::array<char, 256> name{};
@@ -84,8 +74,6 @@ class Death : public ProcessTest {
 
   long long slowest_ms_ = -1;
 };
-
-std::string name_of(const testing::TestParamInfo<Way>& info) { return info.param.name; }
 
 class DeathOver : public Death, public testing::WithParamInterface<Way> {
  protected:
@@ -207,7 +195,7 @@ TEST_P(DeathOver, F67DifferentCallsAreToldToAll) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, DeathOver, testing::Values(kShm, kTcp, kMixed), name_of);
+INSTANTIATE_TEST_SUITE_P(Transports, DeathOver, testing::ValuesIn(kWays), name_of_way);
 
 // While ranks still meet, connect and find out what they share: nobody hangs, whoever was told names the victim.
 TEST_F(Death, WhileTheCommunicatorIsMadeHangsNobody) {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "process/checks.h"
+#include "process/forks.h"
 #include "tutti/tutti.h"
 
 namespace tutti {
@@ -80,6 +81,10 @@ class Worker {
         {"descriptors", &Worker::list_left},
         {"destroy", &Worker::destroy},
         {"exit", &Worker::exit_now},
+        {"fork_check", &Worker::fork_check},
+        {"fork_new", &Worker::fork_new},
+        {"fork_sleeper", &Worker::fork_sleeper},
+        {"fork_storm", &Worker::fork_storm},
         {"join", &Worker::join},
         {"join_id", &Worker::join_id},
         {"library", &Worker::library},
@@ -217,6 +222,10 @@ class Worker {
   void exit_now(const std::string& status) { std::exit(std::stoi(status)); }
   void throw_error(const std::string&) { throw 1; }  // nobody catches it
   void list_left(const std::string&);
+  void fork_check(const std::string&) { check_forked_child(world()); }
+  void fork_new(const std::string& meeting_place) { check_communicator_of_children(meeting_place); }
+  void fork_sleeper(const std::string& ms) { tutti::fork_sleeper(std::stoi(ms)); }
+  void fork_storm(const std::string& forks) { check_forks_amid_calls(world(), std::stoi(forks)); }
   // Holds a port of 127.0.0.1 until it is killed.
   void listen(const std::string& port) {
     const int socket = ::socket(AF_INET, SOCK_STREAM, 0);

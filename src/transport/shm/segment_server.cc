@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/net/key.h"
+#include "base/open_sockets.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -70,7 +71,7 @@ std::pair<sockaddr_un, socklen_t> socket_address(const std::string& name, bool a
 }
 
 UniqueFd listen_at(const std::string& name, bool abstract) {
-  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  UniqueFd socket = OpenSockets::open([] { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
   if (!socket) return {};
   // A socket file gets the socket's mode: never is there a moment in which others may connect, nor a path to change.
   if (::fchmod(socket.get(), 0600) != 0) return {};
@@ -81,7 +82,7 @@ UniqueFd listen_at(const std::string& name, bool abstract) {
 }
 
 UniqueFd connect_to(const std::string& name, bool abstract) {
-  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  UniqueFd socket = OpenSockets::open([] { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); });
   if (!socket) return {};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kClientPatience, sizeof(kClientPatience));
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kClientPatience, sizeof(kClientPatience));
@@ -248,7 +249,8 @@ void SegmentServer::serve() {
 
 void SegmentServer::accept(int listener) {
   auto caller = std::make_unique<Caller>();
-  caller->socket = UniqueFd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  caller->socket =
+      OpenSockets::open([listener] { return ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
   if (!caller->socket) {
     // Out of descriptors, perhaps: the caller stays in the queue, and this thread does not spin.
     if (errno != EAGAIN) std::this_thread::sleep_for(std::chrono::milliseconds(10));

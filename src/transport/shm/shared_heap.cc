@@ -35,8 +35,9 @@ void* SharedHeap::allocate(std::size_t bytes) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("cannot allocate {} bytes", bytes));
   }
   bytes = std::max(round_up(bytes), kAlignment);
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
   for (const auto& arena : arenas_) {
+    if (!arena->own()) continue;
     if (void* pointer = take(*arena, bytes)) return pointer;
   }
   return take(add_arena(bytes), bytes);
@@ -78,7 +79,7 @@ SharedHeap::Arena& SharedHeap::add_arena(std::size_t bytes) {
 
 void SharedHeap::deallocate(void* pointer) {
   if (pointer == nullptr) return;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
   for (const auto& arena : arenas_) {
     const auto begin = reinterpret_cast<std::uintptr_t>(arena->segment.data());
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -87,6 +88,8 @@ void SharedHeap::deallocate(void* pointer) {
     if (used == arena->used.end()) break;
     auto [offset, bytes] = *used;
     arena->used.erase(used);
+    // The parent, whose memory it is, still uses it.
+    if (!arena->own()) return;
     // The memory goes back to the system; the addresses stay, for peers that map the segment.
     ::fallocate(arena->segment.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                 static_cast<off_t>(bytes));
@@ -119,7 +122,7 @@ std::optional<SharedHeap::Location> SharedHeap::find(const void* pointer, std::s
 }
 
 Offer SharedHeap::offer(std::uint64_t segment) const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
   const Arena& arena = *arenas_[segment - 1];
   return {segment, static_cast<std::uint32_t>(::getpid()), arena.segment.descriptor(), arena.segment.size(),
           arena.nonce};
@@ -128,7 +131,7 @@ Offer SharedHeap::offer(std::uint64_t segment) const {
 std::byte* SharedHeap::base(std::uint64_t segment) const { return spans_[segment - 1].begin; }
 
 bool SharedHeap::made(const Offer& offer) const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
   if (offer.segment == 0 || offer.segment > arenas_.size()) return false;
   const Arena& arena = *arenas_[offer.segment - 1];
   return offer.nonce == arena.nonce && offer.bytes == arena.segment.size();

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/fork.h"
 #include "base/sync.h"
 #include "transport/line.h"
 #include "transport/shm/segment.h"
@@ -16,6 +16,9 @@ namespace tutti {
 
 // The memory behind tutti::allocate: sealed segments that other processes of the host can map. One per process, because
 // its memory is older and younger than any communicator. Any thread; allocating and freeing lock, find() does not.
+//
+// A forked child shares what its parent had allocated: it can read and write it, but what it allocates lies elsewhere,
+// and freeing the parent's buffers there changes nothing for the parent.
 class SharedHeap {
  public:
   static constexpr std::size_t kMostSegments = 63;  // numbered from 1, one bit each in Endpoint::confirmed
@@ -46,8 +49,10 @@ class SharedHeap {
   struct Arena {
     Segment segment;
     std::uint64_t nonce = 0;
+    std::uint32_t made_in = fork_generation();
     std::map<std::size_t, std::size_t> free;  // offset -> bytes, no two adjacent
     std::map<std::size_t, std::size_t> used;  // offset -> bytes
+    bool own() const { return made_in == fork_generation(); }
   };
   // What find() reads, published with the number of segments.
   struct Span {
@@ -59,7 +64,7 @@ class SharedHeap {
   void* take(Arena& arena, std::size_t bytes);
   Arena& add_arena(std::size_t bytes);
 
-  mutable std::mutex mutex_;
+  // Guarded by ProcessLock::kSharedHeap.
   std::vector<std::unique_ptr<Arena>> arenas_;
   Span spans_[kMostSegments];
   Word segments_{0};  // spans_ below this number are there

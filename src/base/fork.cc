@@ -1,0 +1,98 @@
+#include "base/fork.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/open_sockets.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kProcessLocks = 3;
+
+struct Watched {
+  std::array<std::mutex, kProcessLocks> process_locks;
+  std::mutex mutex;  // taken after all of those; guards what follows
+  std::map<Word*, std::uint64_t> marks;
+  std::map<int, std::uint32_t> sockets;               // number, and the generation that opened it
+  std::set<std::pair<int, std::uint32_t>> inherited;  // closed when this child began; their owners do not know
+};
+
+Word generation{0};
+
+Watched& watched();
+
+void before_fork() {
+  for (std::mutex& lock : watched().process_locks) lock.lock();
+  watched().mutex.lock();
+}
+
+void unlock_all() {
+  watched().mutex.unlock();
+  for (std::mutex& lock : watched().process_locks) lock.unlock();
+}
+
+void in_child() {
+  Watched& mine = watched();
+  add(generation, 1);
+  for (const auto& [fd, made_in] : mine.sockets) {
+    ::close(fd);
+    mine.inherited.emplace(fd, made_in);
+  }
+  mine.sockets.clear();
+  for (const auto& [word, value] : mine.marks) note(*word, value);
+  unlock_all();
+}
+
+Watched& watched() {
+  // Never destroyed: sockets may be closed by destructors of other statics. Forks are noticed from the first use on.
+  static Watched* const instance = [] {
+    auto* made = new Watched;
+    ::pthread_atfork(before_fork, unlock_all, in_child);
+    return made;
+  }();
+  return *instance;
+}
+
+}  // namespace
+
+std::uint32_t fork_generation() { return static_cast<std::uint32_t>(peek(generation)); }
+
+std::mutex& process_lock(ProcessLock which) { return watched().process_locks[static_cast<std::size_t>(which)]; }
+
+MarkedAtFork::MarkedAtFork(Word& word, std::uint64_t value) : word_(word) {
+  const std::lock_guard lock(watched().mutex);
+  watched().marks[&word] = value;
+}
+
+MarkedAtFork::~MarkedAtFork() {
+  const std::lock_guard lock(watched().mutex);
+  watched().marks.erase(&word_);
+}
+
+void OpenSockets::lock() { watched().mutex.lock(); }
+
+void OpenSockets::list_and_unlock(int fd) {
+  const int error = errno;
+  if (fd >= 0) watched().sockets[fd] = fork_generation();
+  watched().mutex.unlock();
+  errno = error;
+}
+
+void close_descriptor(int fd, std::uint32_t made_in) {
+  const std::lock_guard lock(watched().mutex);
+  if (made_in != fork_generation()) {
+    if (watched().inherited.erase({fd, made_in}) == 0) ::close(fd);
+    return;
+  }
+  watched().sockets.erase(fd);
+  ::close(fd);
+}
+
+}  // namespace tutti
