@@ -134,7 +134,10 @@ TEST_P(Leaving, RightAfterTakingAMessageIsNoErrorForItsSender) {
         3,
         [](Communicator& communicator) {
           std::vector<int> values(5000);
-          if (communicator.rank() != leaver()) return communicator.send(std::span<const int>(values), leaver());
+          if (communicator.rank() != leaver()) {
+            communicator.send(std::span<const int>(values), leaver());
+            return;
+          }
           communicator.recv(std::span(values), kAnySource);
           communicator.recv(std::span(values), kAnySource);
         },
