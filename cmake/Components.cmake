@@ -31,6 +31,9 @@ function(tutti_compile_options target)
                                              -fno-omit-frame-pointer -O1 -g1)
     target_link_options(${target} PUBLIC -fsanitize=${TUTTI_SANITIZE})
   endif()
+  if(TUTTI_BUILD_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
 endfunction()
 
 # A test executable, run by ctest as a whole (thousands of cases as processes of their own would cost minutes):

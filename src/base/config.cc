@@ -222,7 +222,8 @@ Config Config::from_environment(const std::function<const char*(const char*)>& e
 Config Config::with(const std::map<std::string, std::string>& overrides) const {
   Config config = *this;
   for (const auto& [name, text] : overrides) {
-    const auto* row = std::ranges::find_if(kRows, [&name](const Row& candidate) { return name == candidate.name; });
+    const auto* row =
+        std::ranges::find_if(kRows, [&wanted = name](const Row& candidate) { return wanted == candidate.name; });
     if (row == std::end(kRows)) {
       std::string names;
       for (const Row& known : kRows) names += fmt::format(" {}", known.name);

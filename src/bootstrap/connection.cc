@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 
-#include "base/bytes.h"
 #include "base/system_error.h"
 
 namespace tutti {
@@ -14,32 +13,17 @@ namespace {
 
 constexpr std::size_t kChunkBytes = 16 * 1024;
 constexpr int kChunksAtOnce = 16;  // then others get their turn
-constexpr std::size_t kKeepBytes = 16 * 1024;
 constexpr std::chrono::seconds kLinger(2);
 constexpr std::size_t kUnreadLimits = 4;  // a peer may leave this many of the largest frames unread
 
 }  // namespace
 
-Frame make_frame(FrameType type, std::span<const std::byte> payload) {
-  auto bytes = std::make_shared<std::vector<std::byte>>();
-  bytes->reserve(kFrameHeaderBytes + payload.size());
-  for (int shift = 0; shift < 32; shift += 8) bytes->push_back(static_cast<std::byte>(payload.size() >> shift & 0xFF));
-  bytes->push_back(static_cast<std::byte>(type));
-  bytes->insert(bytes->end(), payload.begin(), payload.end());
-  return bytes;
-}
-
 Connection::Connection(EventLoop& loop, ProvenSocket socket, std::size_t limit)
-    : loop_(loop), socket_(loop, std::move(socket.fd)), keys_(socket.keys), limit_(limit) {}
-
-Connection::Tag Connection::tag_of(const Key& key, std::uint64_t number, std::span<const std::byte> frame) {
-  ByteWriter counter;
-  counter.u64(number);
-  const auto hash = key.authenticate("frame", counter.view(), frame);
-  Tag tag;
-  std::copy_n(hash.begin(), tag.size(), tag.begin());
-  return tag;
-}
+    : loop_(loop),
+      socket_(loop, std::move(socket.fd)),
+      sending_(socket.keys.sending),
+      limit_(limit),
+      incoming_(socket.keys.receiving, limit) {}
 
 void Connection::start(OnFrame on_frame, OnEnd on_end) {
   on_frame_ = std::move(on_frame);
@@ -54,9 +38,9 @@ void Connection::read() {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
     if (got < 0) return end(errno_text(errno));
-    if (got == 0) return end(in_.empty() ? "" : "it ended in the middle of a message");
+    if (got == 0) return end(incoming_.between_frames() ? "" : "it ended in the middle of a message");
     last_heard_ = Clock::now();
-    in_.insert(in_.end(), chunk.begin(), chunk.begin() + got);
+    incoming_.add(std::span(chunk).first(static_cast<std::size_t>(got)));
     if (!take_frames()) return;
     if (static_cast<std::size_t>(got) < chunk.size()) break;
   }
@@ -65,40 +49,28 @@ void Connection::read() {
 
 // Hands over the whole frames that have arrived; false when the connection ended over them.
 bool Connection::take_frames() {
-  std::size_t taken = 0;
-  while (!closed_ && in_.size() - taken >= kFrameHeaderBytes) {
-    const std::span<const std::byte> rest = std::span(in_).subspan(taken);
-    ByteReader header(rest.first(kFrameHeaderBytes), "a frame");
-    const std::size_t length = header.u32();
-    const std::uint8_t type = header.u8();
-    if (length > limit_ || type >= kFrameTypes) {
-      end("it sent something that is no message of this library's version");
-      return false;
-    }
-    const std::size_t bytes = kFrameHeaderBytes + length;
-    if (rest.size() < bytes + kFrameTagBytes) break;
-    if (!equal_in_constant_time(rest.subspan(bytes, kFrameTagBytes),
-                                tag_of(keys_.receiving, received_++, rest.first(bytes)))) {
-      end("something between the two changed what was sent: does another program or user hold the root's port?");
-      return false;
-    }
+  while (!closed_) {
+    const auto frame = incoming_.next();
+    if (!frame) break;
     try {
-      if (!lingering_) on_frame_(static_cast<FrameType>(type), rest.subspan(kFrameHeaderBytes, length));
+      if (!lingering_) on_frame_(frame->type, frame->payload);
     } catch (const Error& error) {
       end(error.what());
       return false;
     }
-    taken += bytes + kFrameTagBytes;
   }
   if (closed_) return false;
-  in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(taken));
-  if (in_.empty() && in_.capacity() > kKeepBytes) in_.shrink_to_fit();
+  if (const char* trouble = incoming_.trouble()) {
+    end(trouble);
+    return false;
+  }
+  incoming_.drop_taken();
   return true;
 }
 
 void Connection::send(const Frame& frame) {
   if (closed_ || broken_ || finishing_) return;
-  queue_.push_back({frame, tag_of(keys_.sending, sent_++, *frame)});
+  queue_.push_back({frame, frame_tag(sending_, sent_++, *frame)});
   queued_bytes_ += queue_.back().size();
   if (queued_bytes_ > kUnreadLimits * (limit_ + kFrameHeaderBytes + kFrameTagBytes)) {
     // The reading side reports it: whoever sends is not called back from within.

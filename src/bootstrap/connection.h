@@ -1,17 +1,16 @@
 #pragma once
 
-#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
 #include "bootstrap/challenge.h"
 #include "bootstrap/event_loop.h"
 #include "bootstrap/frame.h"
+#include "bootstrap/incoming_frames.h"
 
 namespace tutti {
 
@@ -32,7 +31,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(EventLoop& loop, ProvenSocket socket, std::size_t limit);
 
   void start(OnFrame on_frame, OnEnd on_end);
-  void set_limit(std::size_t limit) { limit_ = limit; }
+  void set_limit(std::size_t limit) {
+    limit_ = limit;
+    incoming_.set_limit(limit);
+  }
 
   void send(const Frame& frame);
   void send(FrameType type, std::span<const std::byte> payload = {}) { send(make_frame(type, payload)); }
@@ -52,14 +54,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void forget_silence() { last_heard_ = Clock::now(); }
 
  private:
-  using Tag = std::array<std::byte, kFrameTagBytes>;
   struct Outgoing {
     Frame frame;
-    Tag tag;
+    FrameTag tag;
     std::size_t size() const { return frame->size() + kFrameTagBytes; }
   };
 
-  static Tag tag_of(const Key& key, std::uint64_t number, std::span<const std::byte> frame);
   void read();
   bool take_frames();
   void write();
@@ -67,13 +67,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   EventLoop& loop_;
   Watch socket_;
-  const SessionKeys keys_;
-  std::uint64_t sent_ = 0;      // frames
-  std::uint64_t received_ = 0;  // frames
+  const Key sending_;
+  std::uint64_t sent_ = 0;  // frames
   std::size_t limit_;
   OnFrame on_frame_;
   OnEnd on_end_;
-  std::vector<std::byte> in_;
+  IncomingFrames incoming_;
   std::deque<Outgoing> queue_;
   std::size_t written_ = 0;  // of the first frame in the queue
   std::size_t queued_bytes_ = 0;

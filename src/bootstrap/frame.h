@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
+
+#include "base/net/key.h"
 
 namespace tutti {
 
@@ -36,5 +39,9 @@ inline constexpr std::size_t kFrameTagBytes = 16;
 // Shared: a broadcast queues one frame on several connections, and the last to write it frees it.
 using Frame = std::shared_ptr<const std::vector<std::byte>>;
 Frame make_frame(FrameType type, std::span<const std::byte> payload = {});
+
+// What follows frame number `number`, counted from 0 each way, under the sender's key of the connection.
+using FrameTag = std::array<std::byte, kFrameTagBytes>;
+FrameTag frame_tag(const Key& key, std::uint64_t number, std::span<const std::byte> frame);
 
 }  // namespace tutti

@@ -35,7 +35,6 @@ class SegmentServer {
 
   void serve();
   void accept(int listener);
-  bool answer(Caller& caller);
 
   SegmentAddress address_;
   std::vector<std::byte> key_;
