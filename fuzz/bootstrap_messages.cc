@@ -1,0 +1,170 @@
+// What ranks say to each other on authenticated connections, taken apart by whoever receives it. A message that is
+// understood must mean the same when it is passed on.
+#include <algorithm>
+
+#include "bootstrap/gathering.h"
+#include "bootstrap/introduction.h"
+#include "bootstrap/rank_table.h"
+#include "bootstrap/tree_messages.h"
+#include "fuzz/input.h"
+#include "fuzz/target.h"
+
+namespace tutti::fuzz {
+namespace {
+
+enum class Kind : std::uint8_t {
+  kIntroduction,
+  kAssignment,
+  kTable,
+  kTreeState,
+  kComparison,
+  kPoison,
+  kParts,
+  kGathered,
+  kCount
+};
+
+constexpr int kMostRanks = 40;
+
+template <class Message, class Decode>
+void pass_on(const Message& message, Decode decode) {
+  const Bytes once = message.encode();
+  require(decode(once).encode() == once, "a message means the same when it is passed on");
+}
+
+// With the way to encode it that the others have.
+struct Table {
+  RankTable table;
+  Bytes encode() const {
+    ByteWriter writer;
+    table.encode(writer);
+    return writer.take();
+  }
+};
+
+void take(Kind kind, int ranks, std::span<const std::byte> bytes) {
+  switch (kind) {
+    case Kind::kIntroduction: {
+      const Introduction said = Introduction::decode(bytes);
+      require(said.host.addresses.size() <= kMaxAddresses, "addresses are bounded");
+      static_cast<void>(usable_addresses(said.host.addresses, said.port));
+      pass_on(said, [](const Bytes& again) { return Introduction::decode(again); });
+      break;
+    }
+    case Kind::kAssignment: {
+      const Assignment assignment = Assignment::decode(bytes, ranks);
+      require(assignment.parent >= -1 && assignment.parent < ranks, "a parent is a rank");
+      pass_on(assignment, [ranks](const Bytes& again) { return Assignment::decode(again, ranks); });
+      break;
+    }
+    case Kind::kTable: {
+      const auto decode = [ranks](std::span<const std::byte> from) {
+        ByteReader reader(from, "the table");
+        return Table{RankTable::decode(reader, ranks)};
+      };
+      const Table table = decode(bytes);
+      for (int rank = -1; rank <= ranks; ++rank) static_cast<void>(table.table.describe(rank));
+      require(table.encode().size() <= RankTable::max_bytes(ranks), "a table has a bounded size");
+      pass_on(table, decode);
+      break;
+    }
+    case Kind::kTreeState: {
+      const TreeState state = TreeState::decode(bytes, ranks);
+      for (const auto& [rank, call] : state.left) require(rank >= 0 && rank < ranks, "whoever left is a rank");
+      pass_on(state, [ranks](const Bytes& again) { return TreeState::decode(again, ranks); });
+      break;
+    }
+    case Kind::kComparison: {
+      const Comparison comparison = Comparison::decode(bytes, ranks);
+      require(comparison.call.text[sizeof comparison.call.text - 1] == '\0', "a description is terminated");
+      pass_on(comparison, [ranks](const Bytes& again) { return Comparison::decode(again, ranks); });
+      break;
+    }
+    case Kind::kPoison: {
+      const auto decode = [](std::span<const std::byte> from) {
+        ByteReader reader(from, "a failure");
+        return Poison::decode(reader);
+      };
+      const Poison poison = decode(bytes);
+      static_cast<void>(name(poison.code));
+      pass_on(poison, decode);
+      break;
+    }
+    case Kind::kParts: {
+      Gathering gathering(bytes.size() % 2 == 0 ? 0 : 1, ranks > 1 ? ranks : 2);
+      gathering.contribute({});
+      gathering.take(bytes);
+      static_cast<void>(gathering.ready());
+      break;
+    }
+    default: {
+      const auto all = Gathering(0, ranks).finish(bytes);
+      require(static_cast<int>(all.size()) == ranks, "everybody's part is there");
+    }
+  }
+}
+
+HostEntry host() { return {"node1", "boot node1", {"10.1.0.1", "fd00::1", "fe80::1%eth0"}}; }
+
+Bytes table(int ranks) {
+  Table made{RankTable(ranks)};
+  for (int rank = 0; rank < ranks; ++rank) made.table.set(rank, host(), 77, 4000);
+  return made.encode();
+}
+
+Bytes parts_of(const std::vector<std::uint32_t>& ranks) {
+  ByteWriter writer;
+  writer.u64(1);
+  for (const std::uint32_t rank : ranks) {
+    writer.u32(rank);
+    writer.text("part");
+  }
+  return writer.take();
+}
+
+}  // namespace
+
+void run(std::span<const std::byte> bytes) {
+  Input input(bytes);
+  const auto kind = static_cast<Kind>(input.below(static_cast<unsigned>(Kind::kCount)));
+  const int ranks = 1 + static_cast<int>(input.below(kMostRanks));
+  try {
+    take(kind, ranks, input.rest());
+  } catch (const Error& error) {
+    require(error.code() == ErrorCode::kMismatch, "what cannot be understood is a mismatch");
+  }
+}
+
+std::vector<Bytes> seeds() {
+  std::vector<Bytes> all;
+  const auto add = [&all](Kind kind, int ranks, const Bytes& message) {
+    Bytes seed = {static_cast<std::byte>(kind), static_cast<std::byte>(ranks - 1)};
+    seed.insert(seed.end(), message.begin(), message.end());
+    all.push_back(seed);
+  };
+  Introduction introduction;
+  introduction.agreement_text = "TUTTI_ALGO=ring TUTTI_CHANNELS=2";
+  introduction.host = host();
+  add(Kind::kIntroduction, 4, introduction.encode());
+  Assignment assignment;
+  assignment.parent = 1;
+  assignment.parent_addresses = host().addresses;
+  assignment.table = table(3);
+  add(Kind::kAssignment, 3, assignment.encode());
+  add(Kind::kTable, 5, table(5));
+  TreeState state;
+  state.left = {{1, 7}, {2, 9}};
+  state.poison = Poison{ErrorCode::kRemote, 3, "rank 3 died"};
+  add(Kind::kTreeState, 4, state.encode());
+  Comparison comparison;
+  comparison.rank = 2;
+  std::copy_n("all_reduce", 11, comparison.call.text);
+  add(Kind::kComparison, 4, comparison.encode());
+  add(Kind::kPoison, 4, Poison{ErrorCode::kRemote, 3, "rank 3 died"}.encode());
+  add(Kind::kParts, 6, parts_of({1, 5}));
+  add(Kind::kParts, 7, parts_of({5, 6}));
+  add(Kind::kGathered, 3, parts_of({0, 1, 2}));
+  return all;
+}
+
+}  // namespace tutti::fuzz
