@@ -156,7 +156,7 @@ std::vector<Stretch> stretches(const Selector& selector, Collective collective) 
 }
 
 void print_stretches(const Selector& selector, Collective collective) {
-  std::printf("%-15s", name(collective));
+  std::printf("%-17s", name(collective));
   const char* separator = " ";
   for (const Stretch& stretch : stretches(selector, collective)) {
     const std::string_view algorithm = algorithms()[stretch.choice.algorithm].name;

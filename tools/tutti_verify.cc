@@ -182,7 +182,7 @@ Request parse(std::span<const std::string_view> words) {
 }
 
 void print(const Verification& verification, bool verbose) {
-  std::printf("%-15s %-22s %-9s %7s %7s", "collective", "algorithm", "ranks", "checks", "steps");
+  std::printf("%-17s %-22s %-9s %7s %7s", "collective", "algorithm", "ranks", "checks", "steps");
   if (verbose) std::printf(" %12s %12s", "read claims", "more legal");
   std::printf("  verdict\n");
   for (std::size_t i = 0; i < verification.rows().size(); ++i) {
@@ -190,7 +190,7 @@ void print(const Verification& verification, bool verbose) {
     const Row& row = verification.rows()[i];
     const std::string ranks =
         row.checks == 0 ? "-" : std::to_string(row.least_ranks) + ".." + std::to_string(row.most_ranks);
-    std::printf("%-15s %-22.*s %-9s %7d %7d", name(algorithm.collective), static_cast<int>(algorithm.name.size()),
+    std::printf("%-17s %-22.*s %-9s %7d %7d", name(algorithm.collective), static_cast<int>(algorithm.name.size()),
                 algorithm.name.data(), ranks.c_str(), row.checks, row.steps);
     if (verbose) std::printf(" %12zu %12zu", row.claimed_reads, row.claimable_reads);
     const char* right = algorithm.reproducible ? "right, reproducible" : "right";

@@ -54,6 +54,15 @@ std::span<const Algorithm> algorithms() {
       one_shot_barrier(),
       hierarchical_barrier(),
       dissemination_barrier(),
+
+      vector_form(one_shot_all_gather()),
+      vector_form(ring_all_gather()),
+
+      vector_form(two_shot_reduce_scatter()),
+      vector_form(ring_reduce_scatter()),
+
+      vector_form(one_shot_all_to_all()),
+      vector_form(pairwise_all_to_all()),
   };
   // clang-format on
   return kRows;

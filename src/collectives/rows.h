@@ -42,6 +42,19 @@ Algorithm make_row(std::string_view name, Collective collective, const RowTraits
   return row;
 }
 
+// The same steps for blocks of different sizes. The verifier proves that they allow it: one chunk a step, whose block
+// is named by its source or destination.
+inline Algorithm vector_form(Algorithm row) {
+  for (int c = 0; c < kCollectives; ++c) {
+    const auto form = static_cast<Collective>(c);
+    if (is_vector(form) && even_form(form) == row.collective) {
+      row.collective = form;
+      break;
+    }
+  }
+  return row;
+}
+
 Algorithm one_shot_all_reduce();
 Algorithm one_shot_all_gather();
 Algorithm one_shot_broadcast();

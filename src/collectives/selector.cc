@@ -13,6 +13,9 @@ namespace {
 // Predictions this close are the same: the row that comes first in the registry, the simpler one, is taken.
 constexpr double kTie = 1.05;
 
+// What the choice for all_to_all_v is made for, whatever its size: long enough to have several rounds.
+constexpr double kTypicalBytesPerRank = 4 << 20;
+
 // See the promise of Algorithm::cost.
 Cost scaled(Cost cost, double bytes) {
   cost.local.bytes *= bytes;
@@ -72,7 +75,8 @@ void Selector::fill(Collective collective) {
                             options_.ring_bytes, name(collective), layout_.ranks));
   }
   for (std::size_t index = 0; index < kClasses; ++index) {
-    const double bytes = static_cast<double>(class_bytes(index));
+    const double bytes = collective == Collective::kAllToAllV ? kTypicalBytesPerRank * layout_.ranks
+                                                              : static_cast<double>(class_bytes(index));
     double shortest = judge(rows.front(), bytes).prediction.total();
     for (const Row& row : rows) shortest = std::min(shortest, judge(row, bytes).prediction.total());
     for (const Row& row : rows) {

@@ -42,7 +42,8 @@ class Selector {
   // REQUIRES: the layout's arrays outlive the selector.
   Selector(const Layout& layout, const SelectorOptions& options);
 
-  // bytes: of a block times the blocks of the larger side, as for Algorithm::cost.
+  // bytes: of a block times the blocks of the larger side, as for Algorithm::cost; of all blocks in a vector form. No
+  // rank knows them in all_to_all_v: there the choice does not depend on them.
   const Choice& choose(Collective collective, std::size_t bytes) const {
     return table_[static_cast<std::size_t>(collective)][size_class(bytes)];
   }

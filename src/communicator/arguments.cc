@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "communicator/vector_arguments.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -24,6 +25,7 @@ class Checker {
   bool run() const {
     check_type_and_size();
     check_kinds();
+    if (arguments_.blocks != nullptr) return check_blocks(arguments_, rank_, communicator_);
     const BufferBlocks blocks = buffer_blocks(arguments_.collective, rank_, ranks_, arguments_.root);
     check_buffer(arguments_.input, blocks.input, "input");
     check_buffer(arguments_.output, blocks.output, "output");
@@ -103,7 +105,7 @@ class Checker {
 BufferBlocks buffer_blocks(Collective collective, int rank, int ranks, int root) {
   const auto all = static_cast<std::size_t>(ranks);
   const bool at_root = rank == root;
-  switch (collective) {
+  switch (even_form(collective)) {
     case Collective::kAllReduce:
       return {1, 1};
     case Collective::kAllGather:
@@ -120,10 +122,9 @@ BufferBlocks buffer_blocks(Collective collective, int rank, int ranks, int root)
       return {at_root ? all : 0, 1};
     case Collective::kAllToAll:
       return {all, all};
-    case Collective::kBarrier:
+    default:  // a barrier
       return {0, 0};
   }
-  return {0, 0};
 }
 
 std::size_t largest_blocks(Collective collective, int ranks) {
@@ -164,8 +165,10 @@ void check_transfer(const TransferArguments& arguments, int ranks, const std::st
 
 std::string describe(const CallShape& shape) {
   if (shape.collective == Collective::kBarrier) return name(shape.collective);
+  if (shape.collective == Collective::kAllToAllV) return fmt::format("{} {}", name(shape.collective), name(shape.type));
   std::string text = fmt::format("{} {}×{}", name(shape.collective), name(shape.type), shape.count);
   if (reduces(shape.collective)) text += fmt::format(" {}", name(ReduceOp(shape.op)));
+  if (is_vector(shape.collective)) text += fmt::format(" in blocks #{:08x}", shape.root);
   if (is_rooted(shape.collective)) text += fmt::format(" root {}", shape.root);
   return text;
 }

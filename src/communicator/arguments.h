@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
+#include "communicator/block_counts.h"
 #include "executor/signature.h"
 #include "tutti/types.h"
 
@@ -17,6 +19,8 @@ struct CollectiveArguments {
   DataType type = DataType::kU8;
   ReduceOp op = kSum;
   int root = 0;
+  // Of a vector form; null: blocks of `count` elements. Shared with the call, which may outlive the caller's arrays.
+  std::shared_ptr<const BlockCounts> blocks = nullptr;
 };
 
 // Blocks of `count` elements that this rank's input and output have; 0 where the buffer does not matter.
@@ -27,6 +31,25 @@ struct BufferBlocks {
 BufferBlocks buffer_blocks(Collective collective, int rank, int ranks, int root);
 // Of the larger side, on the rank that has most: what sizes are reported and algorithms chosen by.
 std::size_t largest_blocks(Collective collective, int ranks);
+
+// What all ranks must agree on.
+inline CallShape shape_of(const CollectiveArguments& arguments) {
+  CallShape shape{arguments.collective, arguments.type, arguments.op.kind(), static_cast<std::uint32_t>(arguments.root),
+                  arguments.count};
+  if (arguments.blocks != nullptr && arguments.collective != Collective::kAllToAllV) {
+    shape.count = arguments.blocks->larger_side();
+    shape.root = arguments.blocks->digest();
+  }
+  return shape;
+}
+
+// Bytes of the larger side, on the rank that has most: what sizes are reported and algorithms chosen by.
+inline std::size_t size_of(const CollectiveArguments& arguments, int ranks) {
+  const std::size_t elements = arguments.blocks != nullptr
+                                   ? arguments.blocks->larger_side()
+                                   : arguments.count * largest_blocks(arguments.collective, ranks);
+  return elements * element_size(arguments.type);
+}
 
 // Checks everything that can be checked on one rank. Returns whether the call is in place. Throws
 // Error(kInvalidArgument) that names the call and the communicator; nothing has happened then.
@@ -46,7 +69,8 @@ struct TransferArguments {
 };
 void check_transfer(const TransferArguments& arguments, int ranks, const std::string& communicator);
 
-// "all_reduce f32×1000 sum", "broadcast i8×4 from 2".
+// "all_reduce f32×1000 sum", "broadcast i8×4 root 2", "all_gather_v f32×1000 in blocks #1f0c3a52", where the number
+// stands for the list of counts.
 std::string describe(const CallShape& shape);
 
 }  // namespace tutti

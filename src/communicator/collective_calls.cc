@@ -39,8 +39,7 @@ void Session::answer_comparisons() {
 
 void Session::run(const CollectiveArguments& arguments) {
   const bool in_place = check_arguments(arguments, rank(), ranks(), name_);
-  const CallShape shape{arguments.collective, arguments.type, arguments.op.kind(),
-                        static_cast<std::uint32_t>(arguments.root), arguments.count};
+  const CallShape shape = shape_of(arguments);
   const TurnOrder::Turn turn(order_, *health_, spin_);
   check_open(tutti::name(arguments.collective));
   const std::uint64_t sequence = ++sequence_;
@@ -48,7 +47,7 @@ void Session::run(const CollectiveArguments& arguments) {
   log_->record(sequence, shape);
 
   const std::size_t element_bytes = element_size(arguments.type);
-  const std::size_t bytes = arguments.count * element_bytes * largest_blocks(arguments.collective, ranks());
+  const std::size_t bytes = size_of(arguments, ranks());
   const Choice& choice = selector_->choose(arguments.collective, bytes);
   Call call;
   call.reduction = {arguments.type, arguments.op, ranks(), false, reproducible_};
@@ -57,6 +56,8 @@ void Session::run(const CollectiveArguments& arguments) {
   call.element_bytes = element_bytes;
   call.sequence = sequence;
   call.signature = signature_of(shape, sequence);
+  if (arguments.blocks != nullptr) call.blocks = &arguments.blocks->table();
+  call.counts_signed = arguments.collective == Collective::kAllToAllV;
   call.root = arguments.root;
   call.channels = choice.channels;
   call.in_place = in_place;
@@ -93,7 +94,9 @@ void Session::drive(Call& call, const CallShape& shape) {
         return;
       case Progress::kFailed:
         if (const auto& mismatch = executor_->mismatch(); !health_->failed() && mismatch.peer >= 0) {
-          report_mismatch(shape, call.sequence, mismatch.signature, mismatch.peer);
+          if (!report_counts(call, shape, mismatch.signature, mismatch.peer)) {
+            report_mismatch(shape, call.sequence, mismatch.signature, mismatch.peer);
+          }
         }
         executor_->withdraw();
         fail_call(shape, call.sequence);
@@ -123,7 +126,7 @@ void Session::check_wait(Call& call, const CallShape& shape, Clock::duration wai
                   peer);
     return;
   }
-  check_unexpected_messages(shape, call.sequence, call.signature);
+  check_unexpected_messages(shape, call.sequence, &call);
   if (!compared && waited > kCompareAfter) {
     control_->compare_call(describe_call(shape, call.sequence));
     compared = true;
@@ -132,17 +135,32 @@ void Session::check_wait(Call& call, const CallShape& shape, Clock::duration wai
 
 // Ranks that disagree on a call may each wait for somebody who never writes to them. But whoever does write can be
 // seen.
-void Session::check_unexpected_messages(const CallShape& shape, std::uint64_t sequence, std::uint64_t signature) {
+void Session::check_unexpected_messages(const CallShape& shape, std::uint64_t sequence, const Call* call) {
   for (const auto& channel : channels_) {
     for (const Endpoint& endpoint : channel->endpoints()) {
       if (endpoint.in == nullptr) continue;
       const Line* line = arrived(endpoint);
-      if (line == nullptr || line->signature == signature) continue;
+      if (line == nullptr || (call != nullptr && line->signature == call->signature_from(endpoint.peer))) continue;
       if (sequence_near(line->signature, sequence) > sequence) continue;
+      if (call != nullptr && report_counts(*call, shape, line->signature, endpoint.peer)) return;
       report_mismatch(shape, sequence, line->signature, endpoint.peer);
       return;
     }
   }
+}
+
+// Nobody but the two ranks of a pair knows its count: there is nothing to compare over the control plane.
+bool Session::report_counts(const Call& call, const CallShape& shape, std::uint64_t other_signature, int peer) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;  // beyond, it was no count but another call's hash
+  if (!call.counts_signed || sequence_near(other_signature, call.sequence) != call.sequence) return false;
+  const std::uint64_t said = count_in(other_signature, call.signature);
+  if (said > kMostBytes / call.element_bytes) return false;
+  const std::string reason = fmt::format(
+      "{} sends {} elements to {} in #{} {}, which expects {}: input_counts[{}] there must be output_counts[{}] here",
+      control_->describe(peer), said, control_->describe(rank()), call.sequence, describe(shape),
+      call.blocks->output.counts[peer], rank(), peer);
+  if (health_->fail(ErrorCode::kMismatch, reason, peer)) control_->poison(ErrorCode::kMismatch, reason, peer);
+  return true;
 }
 
 void Session::report_mismatch(const CallShape& shape, std::uint64_t sequence, std::uint64_t other_signature, int peer) {
@@ -174,7 +192,7 @@ void Session::check_left_overs() {
   CallShape last;
   if (sequence_ == 0 || !log_->find(sequence_, last)) return;
   progress_transports();
-  check_unexpected_messages(last, sequence_, 0);
+  check_unexpected_messages(last, sequence_, nullptr);
 }
 
 void Session::fail_call(const CallShape& shape, std::uint64_t sequence) {

@@ -4,6 +4,7 @@
 
 #include "communicator/session.h"
 #include "communicator/setup.h"
+#include "communicator/vector_arguments.h"
 
 namespace tutti {
 
@@ -117,6 +118,32 @@ Work Communicator::all_to_all(const void* input, void* output, std::size_t count
 
 Work Communicator::barrier(Stream) {
   opened(impl_).run({});
+  return {};
+}
+
+Work Communicator::all_gather_v(const void* input, void* output, std::span<const std::size_t> counts,
+                                std::span<const std::size_t> offsets, DataType type, Stream) {
+  Session& session = opened(impl_);
+  session.run(
+      all_gather_v_arguments({session.rank(), session.ranks(), session.name()}, input, output, counts, offsets, type));
+  return {};
+}
+
+Work Communicator::reduce_scatter_v(const void* input, void* output, std::span<const std::size_t> counts,
+                                    std::span<const std::size_t> offsets, DataType type, ReduceOp op, Stream) {
+  Session& session = opened(impl_);
+  session.run(reduce_scatter_v_arguments({session.rank(), session.ranks(), session.name()}, input, output, counts,
+                                         offsets, type, op));
+  return {};
+}
+
+Work Communicator::all_to_all_v(const void* input, std::span<const std::size_t> input_counts,
+                                std::span<const std::size_t> input_offsets, void* output,
+                                std::span<const std::size_t> output_counts, std::span<const std::size_t> output_offsets,
+                                DataType type, Stream) {
+  Session& session = opened(impl_);
+  session.run(all_to_all_v_arguments({session.rank(), session.ranks(), session.name()}, input, input_counts,
+                                     input_offsets, output, output_counts, output_offsets, type));
   return {};
 }
 

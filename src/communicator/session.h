@@ -69,8 +69,11 @@ class Session {
   // What costs more than a look at memory, now and then during a long wait. Throws when the call cannot end.
   void check_wait(Call& call, const CallShape& shape, Clock::duration waited, bool& compared);
   // Looks for messages of calls up to `sequence` that this rank does not expect, or no longer.
-  void check_unexpected_messages(const CallShape& shape, std::uint64_t sequence, std::uint64_t signature);
+  // call: the one that is under way, whose own messages are expected; null: none is.
+  void check_unexpected_messages(const CallShape& shape, std::uint64_t sequence, const Call* call);
   void check_left_overs();
+  // Whether it was a message of this all_to_all_v, with another count for the pair; then the communicator has failed.
+  bool report_counts(const Call& call, const CallShape& shape, std::uint64_t other_signature, int peer);
   void report_mismatch(const CallShape& shape, std::uint64_t sequence, std::uint64_t other_signature, int peer);
   [[noreturn]] void fail_call(const CallShape& shape, std::uint64_t sequence);
   void answer_comparisons();

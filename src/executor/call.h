@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "executor/plan.h"
+#include "executor/signature.h"
 #include "reduce/reduce.h"
 #include "schedule/binding.h"
 #include "transport/endpoint.h"
@@ -18,12 +19,14 @@ namespace tutti {
 struct Call {
   const Plan* plan = nullptr;
   Binding binding;
+  const BlockTable* blocks = nullptr;  // of a vector form; belongs to whoever issued the call
   Reduction reduction{};
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   std::size_t element_bytes = 0;
   std::uint64_t sequence = 0;
   std::uint64_t signature = 0;
+  bool counts_signed = false;  // messages carry with_count(signature, count of their block)
   int root = 0;
   int channels = 1;
   std::uint8_t ring = 0;  // which of a channel's rings its messages take slots from
@@ -44,6 +47,11 @@ struct Call {
   std::optional<SharedHeap::Location> shared_output;
   std::size_t shortest_read = 0;  // bytes from which a value is left where it lies for peers of this host to read
   bool read_in_place = false;     // some message is read out of the caller's buffer: wait for its acknowledgement
+
+  // The signature of messages that come from a peer.
+  std::uint64_t signature_from(int peer) const {
+    return counts_signed ? with_count(signature, blocks->output.counts[peer]) : signature;
+  }
 };
 
 enum class Progress { kDone, kAgain, kFailed };

@@ -26,8 +26,8 @@ class Executor {
 
   virtual ~Executor() = default;
 
-  // Makes a call ready to run: `call` has its plan, buffers, types, sequence and signature; count and chunk_bytes give
-  // the rest. Throws Error(kSystem) when memory for a long message is not to be had.
+  // Makes a call ready to run: `call` has its plan, buffers, types, sequence, signature and blocks; count (without
+  // blocks) and chunk_bytes give the rest. Throws Error(kSystem) when memory for a long message is not to be had.
   virtual void start(Call& call, std::size_t count, std::size_t chunk_bytes) = 0;
 
   // Carries the call on as far as it goes. kAgain: it waits for a peer. kFailed: the communicator has failed and Health

@@ -18,17 +18,40 @@ constexpr std::size_t kShortestShared = Line::kPayload;  // shorter blocks trave
 // that the peer reads only when it lacks credit.
 constexpr std::uint32_t kIdleTurns = 16;
 
+// Where the start of a buffer with these blocks would lie, if all of them lie in one segment of the shared heap. The
+// start itself need not: the first block may begin far behind it.
+std::optional<SharedHeap::Location> find_shared(const std::byte* base, const BlockList& list,
+                                                std::size_t element_bytes) {
+  std::size_t first = ~std::size_t{0};
+  std::size_t end = 0;
+  for (std::size_t block = 0; block < list.blocks; ++block) {
+    if (list.counts[block] == 0) continue;
+    first = std::min(first, list.offsets[block] * element_bytes);
+    end = std::max(end, (list.offsets[block] + list.counts[block]) * element_bytes);
+  }
+  if (end == 0 || end - first < kShortestShared) return std::nullopt;
+  auto location = SharedHeap::of_process().find(base + first, end - first);
+  if (location) location->offset -= first;
+  return location;
+}
+
 }  // namespace
 
 void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes) {
   const Chunking& chunking = call.plan->chunking();
   const std::size_t granule = std::max<std::size_t>(kLineBytes / call.element_bytes, 1);
   const std::size_t chunk_elements = std::max(chunk_bytes / call.element_bytes / granule * granule, granule);
-  call.binding = Binding(count, chunking.chunks, chunk_elements, granule);
+  if (call.blocks == nullptr) {
+    call.binding = Binding(count, chunking.chunks, chunk_elements, granule);
+  } else {
+    call.binding = Binding(*call.blocks, chunk_elements, granule);
+  }
   call.shortest_read = shortest_read_;
   idle_turns_ = 0;
-  const std::size_t blocks = call.element_bytes * count;
-  if (blocks >= kShortestShared) {
+  if (call.blocks != nullptr) {
+    call.shared_input = find_shared(call.input, call.blocks->input, call.element_bytes);
+    call.shared_output = find_shared(call.output, call.blocks->output, call.element_bytes);
+  } else if (const std::size_t blocks = call.element_bytes * count; blocks >= kShortestShared) {
     const SharedHeap& heap = SharedHeap::of_process();
     if (call.input != nullptr) call.shared_input = heap.find(call.input, blocks);
     if (call.output != nullptr) call.shared_output = heap.find(call.output, blocks);

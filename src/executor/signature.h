@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "schedule/algorithm.h"
 #include "tutti/types.h"
@@ -13,8 +14,8 @@ struct CallShape {
   Collective collective = Collective::kBarrier;
   DataType type = DataType::kU8;
   ReduceOp::Kind op = ReduceOp::Kind::kSum;
-  std::uint32_t root = 0;
-  std::uint64_t count = 0;
+  std::uint32_t root = 0;   // of a vector form: digest_of() the counts
+  std::uint64_t count = 0;  // of a vector form: of all blocks; 0 in all_to_all_v, where no rank knows them all
 };
 
 // Scrambles all bits of a word (the finaliser of MurmurHash3, by Austin Appleby, public domain).
@@ -33,6 +34,23 @@ constexpr std::uint64_t signature_of(const CallShape& shape, std::uint64_t seque
                               static_cast<std::uint64_t>(shape.type) << 40 |
                               static_cast<std::uint64_t>(shape.op) << 32 | shape.root;
   return mix(mix(kinds + 1) ^ shape.count ^ mix(sequence)) << 16 | (sequence & 0xFFFF);
+}
+
+// What two ranks' lists of counts are compared by.
+constexpr std::uint32_t digest_of(std::span<const std::size_t> counts) {
+  std::uint64_t digest = counts.size();
+  for (const std::size_t count : counts) digest = mix(digest ^ count) + 1;
+  return static_cast<std::uint32_t>(digest >> 32);
+}
+
+// In all_to_all_v two ranks agree on the counts of their own pair only: its messages carry the call's signature with
+// this count added to the hash, so that a receiver knows what a sender with another count has said.
+constexpr std::uint64_t with_count(std::uint64_t call_signature, std::uint64_t count) {
+  return call_signature + (count << 16);
+}
+// The count in it, modulo 2^48. REQUIRES: it is a signature of the same call.
+constexpr std::uint64_t count_in(std::uint64_t signature, std::uint64_t call_signature) {
+  return (signature - call_signature) >> 16;
 }
 
 // The sequence number of a signature's call, given one that is within 2^15 of it.

@@ -57,7 +57,15 @@ bool can_read(Endpoint& endpoint, std::uint64_t segment) {
 }  // namespace
 
 StepExecution::Outcome StepExecution::run() {
-  for (std::uint32_t i = 0; i < step_.count; ++i) bytes_ += chunk_bytes(i);
+  if (step_.count > 0) first_elements_ = elements(0);
+  bytes_ = first_elements_;
+  for (std::uint32_t i = 1; i < step_.count; ++i) bytes_ += elements(i);
+  bytes_ *= call_.element_bytes;
+  if (call_.blocks != nullptr) {
+    // The block has ended: neither end of its messages has more of them.
+    if (bytes_ == 0 && cursor_.round > 0) return Outcome::kDone;
+    if (call_.counts_signed) signature_ = with_count(call_.signature, block_elements(*call_.blocks, step_));
+  }
   if (receives(step_)) {
     from_ = channel_.peers(step_.from);
     if (const Outcome outcome = check_messages(); outcome != Outcome::kDone) return outcome;
@@ -78,7 +86,7 @@ StepExecution::Outcome StepExecution::check_messages() {
   for (; cursor_.arrived < count; ++cursor_.arrived) {
     Endpoint& endpoint = *from_.endpoints[cursor_.arrived];
     const Line* line = arrived(endpoint);
-    if (line != nullptr && line->signature == call_.signature) continue;
+    if (line != nullptr && line->signature == signature_) continue;
     peer_ = endpoint.peer;
     if (line == nullptr) {
       if (endpoint.transport != nullptr) post_destination(endpoint);
@@ -106,7 +114,7 @@ void StepExecution::post_destination(Endpoint& endpoint) {
   if (cursor_.posted || step_.kind != StepKind::kRecv || step_.count != 1 || step_.part != 0) return;
   if (bytes_ <= Line::kPayload || step_.first != 0 || step_.last != 0) return;
   endpoint.transport->post(endpoint, address(step_.destination_space, step_.destination),
-                           static_cast<std::uint32_t>(bytes_), call_.signature);
+                           static_cast<std::uint32_t>(bytes_), signature_);
   cursor_.posted = true;
 }
 
@@ -167,13 +175,14 @@ void StepExecution::compute() {
     sent = slot_ == kNoSlot ? inline_value_.data() : channel_.slots() + slot_;
   std::size_t offset = 0;
   for (std::uint32_t i = 0; i < step_.count; ++i) {
-    compute_chunk(i, part_offset_ + offset, sent == nullptr ? nullptr : sent + offset);
-    offset += chunk_bytes(i);
+    const std::size_t count = i == 0 ? first_elements_ : elements(i);
+    compute_chunk(i, count, part_offset_ + offset, sent == nullptr ? nullptr : sent + offset);
+    offset += count * call_.element_bytes;
   }
 }
 
-void StepExecution::compute_chunk(std::uint32_t index, std::size_t message_offset, std::byte* sent) {
-  const std::size_t elements = call_.binding.elements(step_.shape + index, cursor_.round);
+void StepExecution::compute_chunk(std::uint32_t index, std::size_t elements, std::size_t message_offset,
+                                  std::byte* sent) {
   if (elements == 0) return;
   const std::size_t bytes = elements * call_.element_bytes;
   Reduction reduction = call_.reduction;
@@ -228,7 +237,7 @@ void StepExecution::publish_value() {
     std::byte* line = next_line(*endpoint).payload;
     if (bytes_ <= Line::kPayload) {
       std::memcpy(line, inline_value_.data(), bytes_);
-      publish_line(*endpoint, {Way::kInline, 0, length}, call_.signature, sent_);
+      publish_line(*endpoint, {Way::kInline, 0, length}, signature_, sent_);
       continue;
     }
     if (way_to(*endpoint) == Way::kRead) {
@@ -236,14 +245,14 @@ void StepExecution::publish_value() {
       std::memcpy(line, &place, sizeof(place));
       call_.read_in_place = true;
       endpoint->last_read = endpoint->sent + 1;
-      publish_line(*endpoint, {Way::kRead, 0, length}, call_.signature, sent_);
+      publish_line(*endpoint, {Way::kRead, 0, length}, signature_, sent_);
       continue;
     }
     const bool offered = shared_ != nullptr && endpoint->transport == nullptr && bytes_ >= call_.shortest_read;
     const Offer offer = offered ? SharedHeap::of_process().offer(shared_->segment) : Offer{};
     std::memcpy(line, &offer, sizeof(offer));
-    publish_line(*endpoint, {Way::kSlot, static_cast<std::uint32_t>(slot_ / Descriptor::kSlotUnit), length},
-                 call_.signature, sent_);
+    publish_line(*endpoint, {Way::kSlot, static_cast<std::uint32_t>(slot_ / Descriptor::kSlotUnit), length}, signature_,
+                 sent_);
   }
 }
 
@@ -259,11 +268,7 @@ std::byte* StepExecution::address(Space space, std::uint32_t chunk) const {
            call_.binding.scratch_first(chunk) * call_.element_bytes;
   }
   std::byte* base = space == Space::kInput ? const_cast<std::byte*>(call_.input) : call_.output;
-  return base + call_.binding.extent(chunk, cursor_.round).first * call_.element_bytes;
-}
-
-std::size_t StepExecution::chunk_bytes(std::uint32_t index) const {
-  return call_.binding.elements(step_.shape + index, cursor_.round) * call_.element_bytes;
+  return base + call_.binding.first(space, chunk, cursor_.round) * call_.element_bytes;
 }
 
 }  // namespace tutti

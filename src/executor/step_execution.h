@@ -18,7 +18,7 @@ class StepExecution {
   enum class Outcome { kDone, kBlocked, kMismatch, kBadMessage };
 
   StepExecution(Call& call, Channel& channel, Call::Cursor& cursor, const Step& step)
-      : call_(call), channel_(channel), cursor_(cursor), step_(step) {}
+      : call_(call), channel_(channel), cursor_(cursor), step_(step), signature_(call.signature) {}
 
   Outcome run();
   // The peer that is waited for or has sent something wrong; -1 when the step waits for room.
@@ -38,11 +38,11 @@ class StepExecution {
   Way way_to(Endpoint& endpoint) const;
   Place place_for(const Endpoint& endpoint) const;
   void compute();
-  void compute_chunk(std::uint32_t index, std::size_t message_offset, std::byte* sent);
+  void compute_chunk(std::uint32_t index, std::size_t elements, std::size_t message_offset, std::byte* sent);
   void publish_value();
 
   std::byte* address(Space space, std::uint32_t chunk) const;
-  std::size_t chunk_bytes(std::uint32_t index) const;
+  std::size_t elements(std::uint32_t index) const { return call_.binding.elements(step_, index, cursor_.round); }
 
   Call& call_;
   Channel& channel_;
@@ -50,9 +50,11 @@ class StepExecution {
   const Step& step_;
   Peers from_;
   Peers to_;
-  std::size_t bytes_ = 0;        // of the value
-  std::size_t part_offset_ = 0;  // where the value begins in each received message
-  std::size_t slot_ = kNoSlot;   // offset of the slot that the value is written to
+  std::uint64_t signature_;         // of the messages
+  std::size_t first_elements_ = 0;  // of the value's first chunk
+  std::size_t bytes_ = 0;           // of the value
+  std::size_t part_offset_ = 0;     // where the value begins in each received message
+  std::size_t slot_ = kNoSlot;      // offset of the slot that the value is written to
   // Where the value lies, or will, for peers that may read it there; null when they may not.
   const std::byte* place_ = nullptr;
   const std::byte* buffer_ = nullptr;             // the caller's buffer that place_ is in …

@@ -19,15 +19,34 @@ enum class Collective : std::uint8_t {
   kScatter,
   kAllToAll,
   kBarrier,
+  // The vector forms: as the three above, with blocks of different sizes (see block_table.h).
+  kAllGatherV,
+  kReduceScatterV,
+  kAllToAllV,
 };
-inline constexpr int kCollectives = 9;
+inline constexpr int kCollectives = 12;
 const char* name(Collective collective);  // "all_reduce" …
+constexpr bool is_vector(Collective c) { return c >= Collective::kAllGatherV; }
+// What moves the same data in blocks of one size.
+constexpr Collective even_form(Collective c) {
+  switch (c) {
+    case Collective::kAllGatherV:
+      return Collective::kAllGather;
+    case Collective::kReduceScatterV:
+      return Collective::kReduceScatter;
+    case Collective::kAllToAllV:
+      return Collective::kAllToAll;
+    default:
+      return c;
+  }
+}
 constexpr bool is_rooted(Collective c) {
   return c == Collective::kBroadcast || c == Collective::kReduce || c == Collective::kGather ||
          c == Collective::kScatter;
 }
 constexpr bool reduces(Collective c) {
-  return c == Collective::kAllReduce || c == Collective::kReduceScatter || c == Collective::kReduce;
+  return c == Collective::kAllReduce || c == Collective::kReduceScatter || c == Collective::kReduce ||
+         c == Collective::kReduceScatterV;
 }
 
 // How the data of a call is cut into chunks.
@@ -36,7 +55,8 @@ constexpr bool reduces(Collective c) {
 // reduce; one block in the input and `ranks` blocks in the output of all_gather and gather; the reverse in
 // reduce_scatter and scatter; `ranks` blocks on both sides of all_to_all. Every block has `chunks` chunks; chunk c of
 // a space is chunk c % chunks of block c / chunks. A Step's `shape` counts in the same way and only its remainder
-// matters, because all blocks have one size.
+// matters, because all blocks have one size. In the vector forms blocks have sizes of their own and one chunk each;
+// there a Step's value is as long as the block of the input or the output that it names.
 struct Chunking {
   int chunks = 1;          // per block
   int scratch_chunks = 0;  // per channel

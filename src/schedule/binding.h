@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "schedule/block_table.h"
 #include "schedule/step.h"
 
 namespace tutti {
@@ -12,6 +13,10 @@ namespace tutti {
 // A call is cut into rounds. In each round every block contributes `chunks` chunks of at most `chunk_elements`; the
 // last round cuts what is left evenly, in units of `granule` elements, with a short tail. A call of zero elements has
 // one round of empty chunks.
+//
+// In a vector form (block_table.h) a block is one chunk of at most `chunk_elements` a round, and a block that has ended
+// has empty chunks in the rounds that others still need. After round 0, messages of empty chunks are neither sent nor
+// expected: both ends know the length of the block (docs/schedule.md says why nobody then waits for ever).
 class Binding {
  public:
   struct Extent {
@@ -30,9 +35,34 @@ class Binding {
     last_elements_ = (even + granule - 1) / granule * granule;
     if (last_elements_ > chunk_elements) last_elements_ = chunk_elements;
   }
+  // Of a vector form; the table outlives the binding.
+  TUTTI_HOST_DEVICE Binding(const BlockTable& blocks, std::size_t chunk_elements, std::size_t granule)
+      : Binding(longest_block(blocks), 1, chunk_elements, granule) {
+    blocks_ = &blocks;
+  }
 
   TUTTI_HOST_DEVICE std::size_t rounds() const { return rounds_; }
   TUTTI_HOST_DEVICE std::size_t chunk_elements() const { return chunk_elements_; }
+
+  // Null: the blocks have one size.
+  TUTTI_HOST_DEVICE const BlockTable* blocks() const { return blocks_; }
+
+  // Elements of chunk number `index` of a step's value in one round.
+  TUTTI_HOST_DEVICE std::size_t elements(const Step& step, std::uint32_t index, std::size_t round) const {
+    if (blocks_ == nullptr) return elements(step.shape + index, round);
+    const std::size_t count = block_elements(*blocks_, step);
+    const std::size_t begin = round * chunk_elements_;
+    if (begin >= count) return 0;
+    return count - begin < chunk_elements_ ? count - begin : chunk_elements_;
+  }
+
+  // Where a chunk of the input or the output begins, in elements from the start of the space.
+  TUTTI_HOST_DEVICE std::size_t first(Space space, std::uint32_t chunk, std::size_t round) const {
+    if (blocks_ == nullptr) return extent(chunk, round).first;
+    return block_offset(*blocks_, space, chunk) + round * chunk_elements_;
+  }
+
+  // What follows is about blocks of one size, and about the longest block of a vector form: elements(0, round).
 
   // Elements of a chunk in one round. Only the place of the chunk within its block matters.
   TUTTI_HOST_DEVICE std::size_t elements(std::uint32_t chunk, std::size_t round) const {
@@ -65,6 +95,7 @@ class Binding {
   std::size_t granule_ = 1;
   std::size_t rounds_ = 1;
   int chunks_ = 1;
+  const BlockTable* blocks_ = nullptr;
 };
 
 }  // namespace tutti

@@ -13,7 +13,7 @@ class DataMap {
   static constexpr int kAllRanks = -1;
 
   DataMap(Collective collective, int ranks, int chunks, int root)
-      : collective_(collective), ranks_(ranks), chunks_(chunks), root_(root) {}
+      : collective_(even_form(collective)), ranks_(ranks), chunks_(chunks), root_(root) {}
 
   int chunks() const { return chunks_; }
 

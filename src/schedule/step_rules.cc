@@ -74,6 +74,11 @@ std::string step_fault(const Step& step, const StepLimits& limits, int froms, in
     return "it combines " + std::to_string(operands) + " operands; executors take up to " +
            std::to_string(kMaxOperands);
   }
+  const bool in_buffers = step.source_space == Space::kInput || step.source_space == Space::kOutput ||
+                          step.destination_space == Space::kOutput;
+  if (is_vector(limits.collective) && (step.count != 1 || step.part != 0 || !in_buffers)) {
+    return "blocks have sizes of their own: each value must be one block that is named by a source or destination";
+  }
   if (step.first && !has_source) return "it applies the input map (first) without a source";
   if ((step.first || step.last) && !reduces(limits.collective)) {
     return std::string(name(limits.collective)) + " has no operation whose maps (first, last) it could apply";

@@ -104,6 +104,8 @@ void SymbolicRun::begin_call(Rank& rank) {
       own.slot_chunks != chunking.slot_chunks || own.window != chunking.window) {
     fail(rank, "its chunking is not that of rank 0");
   }
+  if (is_vector(collective_of(rank)) && chunking.chunks != 1)
+    fail(rank, "blocks of different sizes have one chunk each");
   rank.steps = call_of(rank).algorithm->steps(rank.layout, call_of(rank).root);
   most_steps_ = std::max(most_steps_, rank.steps);
 
@@ -144,12 +146,8 @@ void SymbolicRun::begin_round(Rank& rank) {
     reads_.renew(self, user_end, rank.scratch_chunks, user_end - rank.scratch_chunks);
   }
   if (!clocks_.empty()) epoch_clocks_[static_cast<std::size_t>(epoch_of(rank)) * n_ + self] = clock(self)[self];
-  rank.index = 0;
-  if (rank.steps > 0) {
-    fetch(rank);
-  } else {
-    end_round(rank);
-  }
+  rank.index = -1;
+  next(rank);
 }
 
 void SymbolicRun::end_round(Rank& rank) {
@@ -164,11 +162,37 @@ void SymbolicRun::end_round(Rank& rank) {
 }
 
 void SymbolicRun::next(Rank& rank) {
-  if (++rank.index < rank.steps) {
+  do {
+    ++rank.index;
+  } while (rank.index < rank.steps && skips(rank));
+  if (rank.index < rank.steps) {
     fetch(rank);
   } else {
     end_round(rank);
   }
+}
+
+bool SymbolicRun::is_silent(const Rank& rank, std::uint32_t data) const {
+  if (options_.silence == 0 || rank.round == 0) return false;
+  const std::uint64_t one_in = 1 + options_.silence % 3;  // one in four blocks is empty, or two, or three
+  return mix(options_.silence ^ data << 8) % 4 < one_in;
+}
+
+std::optional<std::uint32_t> SymbolicRun::named_data(const Rank& rank, const Step& step, bool source) const {
+  const DataMap& map = maps_[static_cast<std::size_t>(rank.call)];
+  const Space space = source ? step.source_space : step.destination_space;
+  const int chunk = source ? step.source : step.destination;
+  if (space == Space::kInput) return map.input_data(rank.layout.rank, chunk);
+  if (space == Space::kOutput) return map.output_data(rank.layout.rank, chunk);
+  return std::nullopt;
+}
+
+bool SymbolicRun::skips(const Rank& rank) const {
+  if (options_.silence == 0 || rank.round == 0) return false;
+  const Step step = call_of(rank).algorithm->step(rank.layout, call_of(rank).root, rank.index);
+  const auto named = named_data(rank, step, true);
+  const auto data = named ? named : named_data(rank, step, false);
+  return data && is_silent(rank, *data);
 }
 
 void SymbolicRun::fetch(Rank& rank) {
@@ -223,6 +247,7 @@ void SymbolicRun::execute(Rank& rank) {
 
   value_.clear();
   for (int chunk = 0; chunk < rank.step.count; ++chunk) value_.push_back(combine(rank, chunk));
+  if (is_vector(collective_of(rank))) check_block(rank);
   if (stores(rank.step)) store(rank);
   for (const int peer : rank.from) {
     const Network::Arrival arrival = network_.front(peer, self);
@@ -329,6 +354,17 @@ Value SymbolicRun::combine(const Rank& rank, int chunk) {
   }
   result.tree = tree_expression(trees_, last);
   return result;
+}
+
+// Both ends of a message know how long it is from the block that their steps name: these must be one block.
+void SymbolicRun::check_block(const Rank& rank) const {
+  for (const bool source : {true, false}) {
+    const auto named = named_data(rank, rank.step, source);
+    if (!named || *named == value_.front().data) continue;
+    fail(rank, "its value is " + words(rank, value_.front()) + ", but its " + (source ? "source" : "destination") +
+                   " is " + describe_data(collective_of(rank), rank.layout.ranks, 1, *named) +
+                   ", which may have another length");
+  }
 }
 
 void SymbolicRun::store(Rank& rank) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ class SymbolicRun {
     int rounds = 2;            // of each call
     bool track_reads = false;  // decide which sends may be read in place
     bool keep_text = false;    // remember expressions, to print them
+    // Not 0, for vector forms: blocks drawn by this number are empty from the second round on, and their messages are
+    // left out.
+    std::uint64_t silence = 0;
   };
 
   // REQUIRES: placement, calls and what they point to outlive the run; applies() of every algorithm.
@@ -84,6 +88,10 @@ class SymbolicRun {
   void begin_round(Rank& rank);
   void end_round(Rank& rank);
   void fetch(Rank& rank);  // and checks the step that comes next
+  bool is_silent(const Rank& rank, std::uint32_t data) const;
+  // The data that a step's source or destination names in the caller's buffers.
+  std::optional<std::uint32_t> named_data(const Rank& rank, const Step& step, bool source) const;
+  bool skips(const Rank& rank) const;
   void next(Rank& rank);
   bool ready(Rank& rank);
   void wake(int rank);
@@ -93,6 +101,7 @@ class SymbolicRun {
   void take_message(Rank& rank, int peer);
   Value load(const Rank& rank, int chunk) const;
   Value combine(const Rank& rank, int chunk);
+  void check_block(const Rank& rank) const;
   void store(Rank& rank);
   void publish(Rank& rank);
   std::uint32_t cell(const Rank& rank, Space space, int chunk) const;

@@ -76,7 +76,7 @@ std::string describe_data(Collective collective, int ranks, int chunks, std::uin
   const int number = static_cast<int>(data);
   const std::string chunk = "chunk " + std::to_string(number % chunks);
   const int block = number / chunks;
-  switch (collective) {
+  switch (even_form(collective)) {
     case Collective::kAllGather:
     case Collective::kGather:
     case Collective::kReduceScatter:
@@ -94,7 +94,7 @@ std::string describe(const Value& value, const Contributors& contributors, Colle
                      int chunks) {
   if (!value.valid) return "nothing";
   std::string text = describe_data(collective, ranks, chunks, value.data);
-  if (collective != Collective::kAllToAll) text += " from " + describe_ranks(value, contributors, ranks);
+  if (even_form(collective) != Collective::kAllToAll) text += " from " + describe_ranks(value, contributors, ranks);
   if (reduces(collective)) {
     if (!value.first) text += ", without the input map";
     if (value.last) text += ", with the output map";

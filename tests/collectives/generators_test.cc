@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "collectives/binomial.h"
 #include "collectives/bruck.h"
 #include "collectives/chain.h"
@@ -56,7 +58,9 @@ TEST(Generators, AreConstantExpressions) {
                       OneShotScatter, OneShotAllToAll, OneShotBarrier, PairwiseAllToAll, PatAllGather, PatReduceScatter,
                       RecursiveDoublingAllReduce, RecursiveDoublingAllGather, RingAllReduce, RingAllGather,
                       RingReduceScatter, TwoShotAllReduce, TwoShotReduceScatter, TwoShotBroadcast>();
-  EXPECT_EQ(static_cast<std::size_t>(kGenerators), algorithms().size()) << "a row is missing in this test";
+  const auto own_steps = [](const Algorithm& row) { return !is_vector(row.collective); };  // the others share them
+  EXPECT_EQ(std::count_if(algorithms().begin(), algorithms().end(), own_steps), kGenerators)
+      << "a row is missing in this test";
 }
 
 }  // namespace

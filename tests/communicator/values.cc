@@ -87,7 +87,7 @@ ReduceOp op_of(const TestCall& call, int rank) {
 
 std::size_t blocks_in(const TestCall& call, int rank, int ranks) {
   const auto all = static_cast<std::size_t>(ranks);
-  switch (call.collective) {
+  switch (even_form(call.collective)) {
     case Collective::kReduceScatter:
     case Collective::kAllToAll:
       return all;
@@ -104,7 +104,7 @@ std::size_t blocks_in(const TestCall& call, int rank, int ranks) {
 
 std::size_t blocks_out(const TestCall& call, int rank, int ranks) {
   const auto all = static_cast<std::size_t>(ranks);
-  switch (call.collective) {
+  switch (even_form(call.collective)) {
     case Collective::kAllGather:
     case Collective::kAllToAll:
       return all;
@@ -119,27 +119,109 @@ std::size_t blocks_out(const TestCall& call, int rank, int ranks) {
   }
 }
 
-std::uint64_t output_code(const TestCall& call, int ranks, int rank, std::size_t index) {
-  const std::size_t own = static_cast<std::size_t>(rank) * call.count;
-  const int block = static_cast<int>(index / call.count);
-  const std::size_t place = index % call.count;
-  switch (call.collective) {
+bool is_in_place(const TestCall& call, int rank, int ranks) {
+  return call.in_place && call.collective != Collective::kAllToAllV && blocks_in(call, rank, ranks) > 0 &&
+         blocks_out(call, rank, ranks) > 0;
+}
+
+namespace {
+
+// Elements that go from one rank to another.
+std::size_t elements_between(const TestCall& call, int from, int to) {
+  if (!is_vector(call.collective)) return call.count;
+  const int pair = call.collective == Collective::kAllGatherV       ? from
+                   : call.collective == Collective::kReduceScatterV ? to
+                                                                    : from * 64 + to;
+  const std::uint64_t random = mix(call.seed * 31 + static_cast<std::uint64_t>(pair));
+  if (random % 4 == 0) return call.count;
+  return random % 4 == 1 ? 0 : (random >> 8) % (call.count + 1);
+}
+
+enum class Side { kInput, kOutput };
+
+// Of the block that a rank gives to another, or has from another.
+std::size_t elements_of(const TestCall& call, Side side, int rank, int block) {
+  return side == Side::kInput ? elements_between(call, rank, block) : elements_between(call, block, rank);
+}
+
+bool lie_one_after_the_other(const TestCall& call) { return !is_vector(call.collective) || call.seed % 4 == 0; }
+
+// Where a block begins, on a side that has one for each rank.
+std::size_t offset_of(const TestCall& call, Side side, int rank, int ranks, int block) {
+  if (!is_vector(call.collective)) return static_cast<std::size_t>(block) * call.count;
+  if (!lie_one_after_the_other(call)) {
+    return (static_cast<std::size_t>(block + rank) + call.seed) % static_cast<std::size_t>(ranks) * call.count;
+  }
+  std::size_t offset = 0;
+  for (int before = 0; before < block; ++before) offset += elements_of(call, side, rank, before);
+  return offset;
+}
+
+struct BlockPlace {
+  int block;
+  std::size_t element;
+};
+
+// What element `index` of the output belongs to; nothing in a gap.
+std::optional<BlockPlace> find_output(const TestCall& call, int rank, int ranks, std::size_t index) {
+  if (blocks_out(call, rank, ranks) == 1) {
+    return index < elements_between(call, rank, rank) ? std::optional(BlockPlace{0, index}) : std::nullopt;
+  }
+  if (!is_vector(call.collective)) return BlockPlace{static_cast<int>(index / call.count), index % call.count};
+  for (int block = 0; block < ranks; ++block) {
+    const std::size_t first = offset_of(call, Side::kOutput, rank, ranks, block);
+    if (index >= first && index - first < elements_of(call, Side::kOutput, rank, block)) {
+      return BlockPlace{block, index - first};
+    }
+  }
+  return std::nullopt;
+}
+
+// The counts and offsets of one side, as a caller passes them.
+struct Blocks {
+  Blocks(const TestCall& call, Side side, int rank, int ranks) {
+    for (int block = 0; block < ranks; ++block) {
+      counts.push_back(elements_of(call, side, rank, block));
+      if (!lie_one_after_the_other(call)) offsets.push_back(offset_of(call, side, rank, ranks, block));
+    }
+  }
+  std::vector<std::size_t> counts;
+  std::vector<std::size_t> offsets;
+};
+
+}  // namespace
+
+std::size_t own_offset(const TestCall& call, int rank, int ranks) {
+  const std::size_t in = blocks_in(call, rank, ranks);
+  const std::size_t out = blocks_out(call, rank, ranks);
+  if (in == out) return 0;
+  return offset_of(call, in > out ? Side::kInput : Side::kOutput, rank, ranks, rank);
+}
+
+std::optional<std::uint64_t> output_code(const TestCall& call, int ranks, int rank, std::size_t index) {
+  const auto place = find_output(call, rank, ranks, index);
+  if (!place) return std::nullopt;
+  // What a rank that has a block for each gives to this one.
+  const auto given_by = [&](int from) {
+    return input_code(call, ranks, from, offset_of(call, Side::kInput, from, ranks, rank) + place->element);
+  };
+  switch (even_form(call.collective)) {
     case Collective::kAllGather:
     case Collective::kGather:
-      return input_code(call, ranks, block, place);
+      return input_code(call, ranks, place->block, place->element);
     case Collective::kBroadcast:
       return input_code(call, ranks, call.root, index);
     case Collective::kScatter:
-      return input_code(call, ranks, call.root, own + index);
+      return given_by(call.root);
     case Collective::kAllToAll:
-      return input_code(call, ranks, block, own + place);
+      return given_by(place->block);
     default:
       break;
   }
-  const std::size_t element = call.collective == Collective::kReduceScatter ? own + index : index;
+  const bool scattered = even_form(call.collective) == Collective::kReduceScatter;
   std::vector<std::uint64_t> sources;
   for (int r = 0; r < ranks; ++r) {
-    const std::uint64_t code = input_code(call, ranks, r, element);
+    const std::uint64_t code = scattered ? given_by(r) : input_code(call, ranks, r, index);
     const Reduction map{call.type, op_of(call, r), ranks, false, false};
     sources.push_back(reference(map, {code}, 0));
   }
@@ -167,33 +249,42 @@ Work issue(Communicator& communicator, const TestCall& call, const void* input, 
       return communicator.all_to_all(input, output, call.count, call.type);
     case Collective::kBarrier:
       return communicator.barrier();
+    default:
+      break;
   }
-  return {};
+  const Blocks in(call, Side::kInput, communicator.rank(), communicator.ranks());
+  const Blocks out(call, Side::kOutput, communicator.rank(), communicator.ranks());
+  if (call.collective == Collective::kAllGatherV) {
+    return communicator.all_gather_v(input, output, out.counts, out.offsets, call.type);
+  }
+  if (call.collective == Collective::kReduceScatterV) {
+    return communicator.reduce_scatter_v(input, output, in.counts, in.offsets, call.type, op);
+  }
+  return communicator.all_to_all_v(input, in.counts, in.offsets, output, out.counts, out.offsets, call.type);
 }
 
 std::string perform(Communicator& communicator, const TestCall& call, std::size_t misalignment) {
   const int rank = communicator.rank();
   const int ranks = communicator.ranks();
   const std::size_t size = element_size(call.type);
-  const std::size_t block = call.count * size;
-  const std::size_t in = blocks_in(call, rank, ranks);
-  const std::size_t out = blocks_out(call, rank, ranks);
-  const std::size_t own = block * static_cast<std::size_t>(rank);
+  const std::size_t in = blocks_in(call, rank, ranks) * call.count;
+  const std::size_t out = blocks_out(call, rank, ranks) * call.count;
 
   // In place, the smaller side lies in the larger one.
-  const bool shared = call.in_place && in > 0 && out > 0;
-  GuardedBuffer first((shared ? std::max(in, out) : in) * block, misalignment);
-  GuardedBuffer second(shared ? 0 : out * block, misalignment);
+  const bool shared = is_in_place(call, rank, ranks);
+  const std::size_t own = own_offset(call, rank, ranks) * size;
+  GuardedBuffer first((shared ? std::max(in, out) : in) * size, misalignment);
+  GuardedBuffer second(shared ? 0 : out * size, misalignment);
   std::byte* input = first.data() + (shared && out > in ? own : 0);
   std::byte* output = shared ? first.data() + (in > out ? own : 0) : second.data();
-  for (std::size_t i = 0; i < in * call.count; ++i) {
-    store_code(call.type, input, i, input_code(call, ranks, rank, i));
-  }
+  for (std::size_t i = 0; i < in; ++i) store_code(call.type, input, i, input_code(call, ranks, rank, i));
+  const std::vector<std::byte> before(output, output + out * size);
 
   issue(communicator, call, in > 0 ? input : nullptr, out > 0 ? output : nullptr);
 
-  for (std::size_t i = 0; i < out * call.count; ++i) {
-    const std::uint64_t expected = output_code(call, ranks, rank, i);
+  for (std::size_t i = 0; i < out; ++i) {
+    const std::uint64_t untouched = load_code(call.type, before.data(), i);
+    const std::uint64_t expected = output_code(call, ranks, rank, i).value_or(untouched);
     const std::uint64_t actual = load_code(call.type, output, i);
     if (actual != expected) {
       return fmt::format("{} on rank {} of {}: output[{}] is {:#x}, not {:#x}", describe(call), rank, ranks, i, actual,
@@ -203,7 +294,7 @@ std::string perform(Communicator& communicator, const TestCall& call, std::size_
   if (!first.intact() || !second.intact()) {
     return fmt::format("{} on rank {} of {}: wrote beyond a buffer", describe(call), rank, ranks);
   }
-  for (std::size_t i = 0; !shared && i < in * call.count; ++i) {
+  for (std::size_t i = 0; !shared && i < in; ++i) {
     if (load_code(call.type, input, i) != input_code(call, ranks, rank, i)) {
       return fmt::format("{} on rank {} of {}: changed its input", describe(call), rank, ranks);
     }

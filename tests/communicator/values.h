@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "schedule/algorithm.h"
 #include "tutti/communicator.h"
@@ -31,7 +32,8 @@ class GuardedBuffer {
   std::unique_ptr<std::byte[], Free> memory_;
 };
 
-// A call, apart from its buffers.
+// A call, apart from its buffers. In a vector form `count` is the size of the largest block, and the place that each
+// block has; the seed decides how long blocks are, in which order they lie and with which gaps.
 struct TestCall {
   Collective collective = Collective::kAllReduce;
   DataType type = DataType::kF32;
@@ -53,11 +55,14 @@ void prepare_reference();
 std::uint64_t input_code(const TestCall& call, int ranks, int rank, std::size_t index);
 // The operation that rank `rank` passes: pre_mul_sum has a scalar of its own on every rank.
 ReduceOp op_of(const TestCall& call, int rank);
-// What element `index` of rank `rank`'s output must be.
-std::uint64_t output_code(const TestCall& call, int ranks, int rank, std::size_t index);
+// What element `index` of rank `rank`'s output must be; nothing: it must stay as it was.
+std::optional<std::uint64_t> output_code(const TestCall& call, int ranks, int rank, std::size_t index);
 
 std::size_t blocks_in(const TestCall& call, int rank, int ranks);
 std::size_t blocks_out(const TestCall& call, int rank, int ranks);
+// Whether this rank's call is in place, and then: where the smaller side begins in the larger one, in elements.
+bool is_in_place(const TestCall& call, int rank, int ranks);
+std::size_t own_offset(const TestCall& call, int rank, int ranks);
 
 // Makes the call on this rank with buffers of its own, `misalignment` bytes from an aligned address, and checks output,
 // guards and, unless in place, that the input is as it was. Returns "" or what is wrong.

@@ -58,8 +58,15 @@ Work call(Communicator& world, Collective collective, const float* input, float*
       return world.all_to_all(input, output, count, DataType::kF32);
     case Collective::kBarrier:
       return world.barrier();
+    default:
+      break;
   }
-  return {};
+  const std::vector<std::size_t> counts(static_cast<std::size_t>(world.ranks()), count);
+  if (collective == Collective::kAllGatherV) return world.all_gather_v(input, output, counts, {}, DataType::kF32);
+  if (collective == Collective::kReduceScatterV) {
+    return world.reduce_scatter_v(input, output, counts, {}, DataType::kF32, kSum);
+  }
+  return world.all_to_all_v(input, counts, {}, output, counts, {}, DataType::kF32);
 }
 
 void check(Communicator& world, Collective collective, std::size_t count, int root, bool library) {

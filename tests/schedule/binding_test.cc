@@ -67,5 +67,73 @@ TEST(Binding, CountsBeyond32Bits) {
   EXPECT_EQ(end.first + end.elements, 2 * kCount);
 }
 
+// The table of a rank: everybody's blocks as its output, its own as its input.
+TEST(Binding, CoversEachBlockOfAVectorFormOnceWhereItLies) {
+  const std::size_t counts[] = {0, 1, 47, 48, 49, 500};
+  const std::size_t offsets[] = {7, 2000, 100, 900, 1000, 300};  // in any order, with gaps
+  constexpr std::size_t kChunk = 48;
+  for (std::uint16_t own = 0; own < 6; ++own) {
+    const std::size_t zero = 0;
+    const BlockTable table{{&counts[own], &zero, 1}, {counts, offsets, 6}};
+    const Binding binding(table, kChunk, 16);
+    EXPECT_EQ(binding.rounds(), 11u);  // of the longest block
+    EXPECT_EQ(binding.elements(0, 0), kChunk);
+    for (std::uint16_t block = 0; block < 6; ++block) {
+      Step step;
+      step.kind = StepKind::kRecv;
+      step.destination_space = Space::kOutput;
+      step.destination = block;
+      std::size_t next = offsets[block];
+      for (std::size_t round = 0; round < binding.rounds(); ++round) {
+        const std::size_t elements = binding.elements(step, 0, round);
+        ASSERT_LE(elements, kChunk);
+        if (elements > 0) {
+          ASSERT_EQ(binding.first(Space::kOutput, block, round), next);
+        }
+        next += elements;
+      }
+      EXPECT_EQ(next, offsets[block] + counts[block]);
+    }
+    Step step;
+    step.kind = StepKind::kSend;
+    step.source_space = Space::kInput;
+    EXPECT_EQ(binding.elements(step, 0, 0), std::min(counts[own], kChunk));
+  }
+}
+
+TEST(Binding, OfAVectorFormWithoutElementsRunsOneRound) {
+  const std::size_t zeros[] = {0, 0, 0};
+  const BlockTable table{{zeros, zeros, 3}, {zeros, zeros, 3}};
+  const Binding binding(table, 64, 16);
+  EXPECT_EQ(binding.rounds(), 1u);
+}
+
+// Nothing is multiplied or added in fewer than 64 bits.
+TEST(Binding, CountsBlocksBeyond32Bits_F69) {
+  for (const std::size_t count : {(std::size_t{1} << 31) + 3, std::size_t{1} << 33}) {
+    for (const int chunks : {1, 3, 64}) {
+      const Binding binding(count, chunks, std::size_t{1} << 18, 64);
+      const auto last_block = static_cast<std::uint32_t>(2047 * chunks);
+      std::size_t covered = 0;
+      for (std::uint32_t place = 0; place < static_cast<std::uint32_t>(chunks); ++place) {
+        const Binding::Extent extent = binding.extent(last_block + place, binding.rounds() - 1);
+        EXPECT_LE(extent.first + extent.elements, 2048 * count);
+        covered = std::max(covered, extent.first + extent.elements);
+      }
+      EXPECT_EQ(covered, 2048 * count);
+      EXPECT_EQ(binding.extent(last_block, 0).first, 2047 * count);
+    }
+    const std::size_t counts[] = {count, 5, count};
+    const std::size_t offsets[] = {3 * count, 0, count};
+    const BlockTable table{{counts, offsets, 3}, {counts, offsets, 3}};
+    const Binding binding(table, std::size_t{1} << 18, 64);
+    Step step;
+    step.kind = StepKind::kSend;
+    step.source_space = Space::kInput;
+    const std::size_t last = binding.rounds() - 1;
+    EXPECT_EQ(binding.first(Space::kInput, 0, last) + binding.elements(step, 0, last), 4 * count);
+  }
+}
+
 }  // namespace
 }  // namespace tutti

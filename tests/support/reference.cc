@@ -16,7 +16,7 @@ float reference_input(int rank, std::size_t index) {
 }
 
 std::size_t input_elements(Collective collective, int rank, int ranks, int root, std::size_t count) {
-  switch (collective) {
+  switch (even_form(collective)) {
     case Collective::kReduceScatter:
     case Collective::kAllToAll:
       return count * static_cast<std::size_t>(ranks);
@@ -32,7 +32,7 @@ std::size_t input_elements(Collective collective, int rank, int ranks, int root,
 }
 
 std::size_t output_elements(Collective collective, int rank, int ranks, int root, std::size_t count) {
-  switch (collective) {
+  switch (even_form(collective)) {
     case Collective::kAllGather:
     case Collective::kAllToAll:
       return count * static_cast<std::size_t>(ranks);
@@ -53,7 +53,7 @@ std::vector<float> reference_output(Collective collective, int rank, int ranks, 
   for (std::size_t i = 0; i < output.size(); ++i) {
     const int block = count == 0 ? 0 : static_cast<int>(i / count);
     const std::size_t place = count == 0 ? 0 : i % count;
-    switch (collective) {
+    switch (even_form(collective)) {
       case Collective::kAllReduce:
       case Collective::kReduce:
         output[i] = sum_at(ranks, i);
@@ -74,7 +74,7 @@ std::vector<float> reference_output(Collective collective, int rank, int ranks, 
       case Collective::kAllToAll:
         output[i] = reference_input(block, own + place);
         break;
-      case Collective::kBarrier:
+      default:  // a barrier
         break;
     }
   }

@@ -12,6 +12,8 @@ namespace tutti {
 // rank r's input, which may be several blocks long.
 float reference_input(int rank, std::size_t index);
 
+// What follows is about blocks of one size, also for vector forms.
+
 // Elements of a rank's input and output in a collective; 0 where the buffer does not count.
 std::size_t input_elements(Collective collective, int rank, int ranks, int root, std::size_t count);
 std::size_t output_elements(Collective collective, int rank, int ranks, int root, std::size_t count);
