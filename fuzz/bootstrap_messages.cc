@@ -16,9 +16,11 @@ enum class Kind : std::uint8_t {
   kIntroduction,
   kAssignment,
   kTable,
-  kTreeState,
+  kTreeNews,
+  kDeath,
   kComparison,
   kPoison,
+  kScopePoison,
   kParts,
   kGathered,
   kCount
@@ -68,10 +70,21 @@ void take(Kind kind, int ranks, std::span<const std::byte> bytes) {
       pass_on(table, decode);
       break;
     }
-    case Kind::kTreeState: {
-      const TreeState state = TreeState::decode(bytes, ranks);
-      for (const auto& [rank, call] : state.left) require(rank >= 0 && rank < ranks, "whoever left is a rank");
-      pass_on(state, [ranks](const Bytes& again) { return TreeState::decode(again, ranks); });
+    case Kind::kTreeNews: {
+      const TreeNews news = TreeNews::decode(bytes, ranks);
+      for (const int rank : news.departed) require(rank >= 0 && rank < ranks, "whoever left is a rank");
+      for (const Goodbye& goodbye : news.goodbyes) {
+        require(goodbye.rank >= 0 && goodbye.rank < goodbye.members && goodbye.members <= ranks,
+                "whoever left a communicator is a member");
+      }
+      require(news.encode().size() <= TreeNews::max_bytes(ranks), "news have a bounded size");
+      pass_on(news, [ranks](const Bytes& again) { return TreeNews::decode(again, ranks); });
+      break;
+    }
+    case Kind::kDeath: {
+      const Death death = Death::decode(bytes, ranks);
+      require(death.rank >= 0 && death.rank < ranks, "whoever died is a rank");
+      pass_on(death, [ranks](const Bytes& again) { return Death::decode(again, ranks); });
       break;
     }
     case Kind::kComparison: {
@@ -88,6 +101,11 @@ void take(Kind kind, int ranks, std::span<const std::byte> bytes) {
       const Poison poison = decode(bytes);
       static_cast<void>(name(poison.code));
       pass_on(poison, decode);
+      break;
+    }
+    case Kind::kScopePoison: {
+      const ScopePoison poison = ScopePoison::decode(bytes);
+      pass_on(poison, [](const Bytes& again) { return ScopePoison::decode(again); });
       break;
     }
     case Kind::kParts: {
@@ -152,10 +170,12 @@ std::vector<Bytes> seeds() {
   assignment.table = table(3);
   add(Kind::kAssignment, 3, assignment.encode());
   add(Kind::kTable, 5, table(5));
-  TreeState state;
-  state.left = {{1, 7}, {2, 9}};
-  state.poison = Poison{ErrorCode::kRemote, 3, "rank 3 died"};
-  add(Kind::kTreeState, 4, state.encode());
+  TreeNews news;
+  news.departed = {1, 2};
+  news.goodbyes = {{7, 4, 1, 7}, {9, 2, 0, 9}};
+  add(Kind::kTreeNews, 4, news.encode());
+  add(Kind::kDeath, 4, Death{3, 0, "it ended"}.encode());
+  add(Kind::kScopePoison, 4, ScopePoison{9, {ErrorCode::kRemote, 3, "rank 3 died"}}.encode());
   Comparison comparison;
   comparison.rank = 2;
   std::copy_n("all_reduce", 11, comparison.call.text);

@@ -40,12 +40,17 @@ void understand(FrameType type, std::span<const std::byte> payload) {
       Assignment::decode(payload, kRanks);
       break;
     case FrameType::kRefused:
-    case FrameType::kPoison:
       Poison::decode(reader);
+      break;
+    case FrameType::kPoison:
+      ScopePoison::decode(payload);
       break;
     case FrameType::kState:
     case FrameType::kGoodbye:
-      TreeState::decode(payload, kRanks);
+      TreeNews::decode(payload, kRanks);
+      break;
+    case FrameType::kDeath:
+      Death::decode(payload, kRanks);
       break;
     case FrameType::kTable:
       RankTable::decode(reader, kRanks);
@@ -139,11 +144,12 @@ std::vector<Bytes> seeds() {
   Introduction introduction;
   introduction.host = {"node1", "boot node1", {"10.1.0.1"}};
   add(FrameType::kIntroduction, introduction.encode());
-  TreeState state;
-  state.left = {{1, 7}};
-  state.poison = Poison{ErrorCode::kRemote, 3, "rank 3 died"};
-  add(FrameType::kState, state.encode());
-  add(FrameType::kPoison, state.poison->encode());
+  TreeNews news;
+  news.departed = {1};
+  news.goodbyes = {{9, 2, 0, 9}};
+  add(FrameType::kState, news.encode());
+  add(FrameType::kDeath, Death{3, 0, "it ended"}.encode());
+  add(FrameType::kPoison, ScopePoison{9, {ErrorCode::kRemote, 3, "rank 3 died"}}.encode());
   Comparison comparison;
   comparison.rank = 2;
   add(FrameType::kCompare, comparison.encode());

@@ -17,10 +17,12 @@ std::shared_ptr<Challenge> Challenge::as_client(EventLoop& loop, UniqueFd socket
   return made;
 }
 
-std::shared_ptr<Challenge> Challenge::as_server(EventLoop& loop, UniqueFd socket, const Credentials& own, Judge judge,
-                                                std::chrono::milliseconds patience, Done done) {
+std::shared_ptr<Challenge> Challenge::as_server(EventLoop& loop, UniqueFd socket, const Credentials& own,
+                                                RankIn rank_in, Judge judge, std::chrono::milliseconds patience,
+                                                Done done) {
   auto made = std::make_shared<Challenge>(
-      loop, std::move(socket), ServerHandshake(static_cast<std::uint32_t>(own.rank), own.communicator, own.secret),
+      loop, std::move(socket),
+      ServerHandshake(static_cast<std::uint32_t>(own.rank), own.communicator, own.secret, std::move(rank_in)),
       std::move(judge), std::move(done));
   made->begin(patience);
   return made;

@@ -44,10 +44,13 @@ class Challenge : public std::enable_shared_from_this<Challenge> {
   // Why a client that knows the secret is not welcome, or "".
   using Judge = std::function<std::string(const Hello&)>;
 
+  // This side's rank in a further communicator that a client names; nothing where it has none.
+  using RankIn = ServerHandshake::RankIn;
+
   static std::shared_ptr<Challenge> as_client(EventLoop& loop, UniqueFd socket, const Hello& hello, const Key& secret,
                                               std::chrono::milliseconds patience, Done done);
-  static std::shared_ptr<Challenge> as_server(EventLoop& loop, UniqueFd socket, const Credentials& own, Judge judge,
-                                              std::chrono::milliseconds patience, Done done);
+  static std::shared_ptr<Challenge> as_server(EventLoop& loop, UniqueFd socket, const Credentials& own, RankIn rank_in,
+                                              Judge judge, std::chrono::milliseconds patience, Done done);
   void cancel();
 
   template <class Side>

@@ -2,32 +2,33 @@
 
 #include <condition_variable>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "bootstrap/control_plane.h"
+#include "bootstrap/control_scope.h"
 #include "bootstrap/control_tree.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/introduction.h"
 #include "bootstrap/listener.h"
+#include "bootstrap/scope_book.h"
 
 namespace tutti {
 
-// What the control thread tells those who wait in calls of one control plane. Guarded by its mutex.
+// What the control thread tells those who wait while ranks meet and set their communicator up. Guarded by its mutex.
 struct ControlResults {
   std::mutex mutex;
   std::condition_variable changed;
   std::shared_ptr<const RankTable> table;  // all ranks have met; shared with the control thread, never changed
   std::optional<Poison> failure;
   std::optional<std::vector<std::vector<std::byte>>> gathered;
-  bool left = false;
 };
 
-// One rank of a communicator on the control thread: meets the others through the root, then keeps the tree, the
-// exchanges and the data connections going. Belongs to the loop's thread.
+// One rank on the control thread: meets the others through the root, then keeps the tree and the communicators on it
+// going: the one that met, and those that were split off since. Its listener and the table of all ranks' addresses stay
+// as long as it does. Belongs to the loop's thread.
 class ControlNode {
  public:
   struct Setup {
@@ -35,7 +36,6 @@ class ControlNode {
     std::string name;
     std::string job;
     std::chrono::milliseconds silence{0};
-    Deadline deadline;
     std::vector<InterfaceRecord> interfaces;
   };
 
@@ -44,40 +44,50 @@ class ControlNode {
 
   // Over an authenticated connection to the root. The result is in ControlResults: a table or a failure.
   void meet(ProvenSocket root, const Introduction& introduction);
-
+  // In the exchanges of those who meet.
   void contribute(std::span<const std::byte> mine);
-  void poison(ErrorCode code, const std::string& reason, int peer) { tree_->poison(code, reason, peer); }
-  void compare(const CallDescription& mine) { tree_->compare(mine); }
-  void set_describe_call(DescribeCall describe) { tree_->set_describe_call(std::move(describe)); }
-  void set_data_handler(ControlPlane::DataHandler handler);
-  void connect_data(int peer);
-  void leave(std::uint64_t last_call) { tree_->leave(last_call); }
-  // Without a goodbye: the others learn that this rank gave up.
-  void abandon();
 
-  // Known once all have met: of this meeting only, behind every later key.
-  const Credentials& credentials() const { return setup_.own; }
+  // The communicator that meets.
+  ControlScope& met() { return *scopes_.front(); }
+  // Another one of ranks of this tree, known to others by its name. `health` outlives leave() or abandon().
+  ControlScope& open(Health& health, ControlScope::Self self, std::shared_ptr<const RankTable> table);
+
+  void poison(ControlScope& scope, const Poison& poison) { book_->poison(scope, poison); }
+  void compare(ControlScope& scope, const CallDescription& mine) { book_->compare(scope, mine); }
+  void connect_data(ControlScope& scope, int peer);
+  // This rank leaves the communicator, which is gone here afterwards. With the last one it leaves the tree. `done` is
+  // called when the other ranks can do without it, or after a bounded time.
+  void leave(ControlScope& scope, std::uint64_t last_call, std::function<void()> done);
+  // The same without a goodbye: the others learn that this rank gave up.
+  void abandon(ControlScope& scope);
 
  private:
+  // meeting
   void receive_from_root(FrameType type, std::span<const std::byte> payload);
   void root_ended(const std::string& trouble);
   void take_assignment(const Assignment& assignment);
   void join_tree(int parent, std::vector<SocketAddress> addresses);
-  void receive_from_tree(int from, FrameType type, std::span<const std::byte> payload);
   void advance_meeting();
   void take_table(std::span<const std::byte> encoded);
   void advance_gathering();
   void take_gathered(std::span<const std::byte> all);
-  void dial_data(int peer);
-  void fail(const Poison& failure);
+  void fail_meeting(const Poison& failure);
+
+  void receive_from_tree(int from, FrameType type, std::span<const std::byte> payload);
+  void learn_death(const Death& death);
+  void admit_visitors();
+  ControlScope* scope_named(const std::array<std::byte, 16>& communicator);
 
   EventLoop& loop_;
-  Health& health_;
   ControlResults& results_;
   Setup setup_;
   Listener listener_;
   std::shared_ptr<Connection> root_;
   std::optional<ControlTree> tree_;
+  std::optional<ScopeBook> book_;
+  std::vector<std::unique_ptr<ControlScope>> scopes_;  // until this rank has left them
+  std::function<void()> on_left_;
+
   Gathering gathering_;
   std::vector<std::byte> own_table_;  // rank 0's, until everybody is connected
   std::shared_ptr<const RankTable> table_;
@@ -86,19 +96,6 @@ class ControlNode {
   int ready_children_ = 0;
   bool joined_ = false;
   bool told_ready_ = false;
-
-  ControlPlane::DataHandler data_handler_;
-  struct DataSocket {
-    int peer;
-    UniqueFd socket;
-  };
-  std::vector<DataSocket> early_data_;  // came before there was a handler
-  struct DataDial {
-    std::shared_ptr<Dialer> dialer;
-    Timer retry;
-    Clock::time_point began;
-  };
-  std::map<int, DataDial> data_dials_;
 };
 
 }  // namespace tutti

@@ -27,9 +27,9 @@ struct CallDescription {
 // Called on the control thread.
 using DescribeCall = std::function<bool(std::uint64_t sequence, CallDescription& out)>;
 
-// The ranks of a communicator, met and connected by a tree of sockets that stays open: it tells the living from the
-// dead and carries the exchanges of set-up. Made by meet(); one per communicator and rank; all sockets are served by
-// the process's control thread.
+// The ranks of a communicator, connected by a tree of sockets that stays open and tells the living from the dead. One
+// per communicator and rank. Those who meet() make a tree; communicators that are split() off share it, and it stays as
+// long as any of them does on this rank. All sockets are served by the process's control thread.
 class ControlPlane {
  public:
   // initiated_here: connect_data() on this rank opened it, not the peer.
@@ -42,6 +42,18 @@ class ControlPlane {
 
   virtual ~ControlPlane() = default;
 
+  // Some of these ranks, as another communicator.
+  struct Subset {
+    std::vector<int> members;  // ranks here, by rank there
+    int rank = 0;              // this one's there
+    std::string label;         // tells it from every other that was or will be split off this one
+    std::string name;          // for messages
+  };
+  // All members call it, with equal arguments but for the rank; sends nothing and waits for nobody. What fails one of
+  // the two communicators is no failure of the other, but the death of a rank of both. `health` outlives leave().
+  virtual std::unique_ptr<ControlPlane> split(const Subset& subset, Health& health) = 0;
+
+  // Of the ranks that met, for their set-up: those that were split off exchange what they must over their parent.
   // Every rank contributes bytes (at most 64 KiB); all get everybody's, by rank. Collective: all ranks call it in the
   // same order. O(log n) messages a rank. Blocks; throws Error(kTimeout) or the reason why the communicator failed.
   virtual std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine, Deadline deadline) = 0;
@@ -65,8 +77,9 @@ class ControlPlane {
   // A key of this communicator for the purpose named (32 bytes), the same on all its ranks.
   virtual std::vector<std::byte> derive_key(std::string_view purpose) const = 0;
 
-  // Says goodbye: this rank took part in every call up to `last_call`. Waits, for a bounded time, until its neighbours
-  // have read it; then everything is closed. Further calls are illegal.
+  // Says goodbye: this rank took part in every call up to `last_call`. With the last communicator on the tree that this
+  // rank leaves, waits for a bounded time until its neighbours have read it; then everything is closed. What is called
+  // afterwards does nothing.
   virtual void leave(std::uint64_t last_call) = 0;
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/log.h"
 #include "bootstrap/gathering.h"
 
 namespace tutti {
@@ -17,8 +16,8 @@ constexpr milliseconds kSpreadDelay(5);
 // A rank whose parent left will mostly leave, too, and then needs no other.
 constexpr milliseconds kSearchDelay(20);
 constexpr milliseconds kSearchPatience(3000);
+constexpr milliseconds kSearchPause(250);  // after all were asked in vain
 constexpr milliseconds kLeavePatience(2000);
-constexpr std::size_t kComparisonsKept = 32;
 
 milliseconds beat_interval(milliseconds silence) {
   return std::clamp(silence / 6, milliseconds(50), milliseconds(5000));
@@ -26,10 +25,10 @@ milliseconds beat_interval(milliseconds silence) {
 
 }  // namespace
 
-ControlTree::ControlTree(EventLoop& loop, Health& health, Self self)
+ControlTree::ControlTree(EventLoop& loop, Self self)
     : loop_(loop),
-      health_(health),
       self_(std::move(self)),
+      presence_(static_cast<std::size_t>(self_.own.ranks), Presence::kHere),
       spread_(loop),
       search_(loop),
       heartbeat_(loop),
@@ -57,7 +56,17 @@ void ControlTree::join(int parent, std::vector<SocketAddress> addresses, millise
 
 void ControlTree::adopt(int rank, ProvenSocket socket) {
   // Parents have lower numbers than their children, so there is never a circle.
-  if (!left_ && rank > self_.own.rank && rank < self_.own.ranks) add(rank, std::move(socket), Role::kChild);
+  if (left_ || rank <= self_.own.rank || rank >= self_.own.ranks) return;
+  if (presence_[static_cast<std::size_t>(rank)] == Presence::kDead) {
+    // It lives, but the others went on without it.
+    const auto death = std::ranges::find(deaths_, rank, &Death::rank);
+    const auto connection =
+        std::make_shared<Connection>(loop_, std::move(socket), TreeNews::max_bytes(self_.own.ranks));
+    connection->start([](FrameType, std::span<const std::byte>) {}, [](const std::string&) {});
+    connection->send(FrameType::kDeath, death->encode());
+    return connection->linger();
+  }
+  add(rank, std::move(socket), Role::kChild);
 }
 
 void ControlTree::add(int rank, ProvenSocket socket, Role role) {
@@ -66,15 +75,20 @@ void ControlTree::add(int rank, ProvenSocket socket, Role role) {
     old->second.connection->close();
     neighbours_.erase(old);
   }
-  const std::size_t limit = std::max({RankTable::max_bytes(self_.own.ranks), TreeState::max_bytes(self_.own.ranks),
-                                      gather_max_bytes(self_.own.ranks)});
+  const std::size_t limit = std::max(
+      {RankTable::max_bytes(self_.own.ranks), TreeNews::max_bytes(self_.own.ranks), gather_max_bytes(self_.own.ranks)});
   const auto connection = std::make_shared<Connection>(loop_, std::move(socket), limit);
   neighbours_[rank] = {connection, role, false, false};
   if (role == Role::kParent) parent_ = rank;
   connection->start([this, rank](FrameType type, std::span<const std::byte> payload) { receive(rank, type, payload); },
                     [this, rank](const std::string& trouble) { ended(rank, trouble); });
-  connection->send(FrameType::kState, state().encode());
-  for (const Comparison& comparison : comparisons_) connection->send(FrameType::kCompare, comparison.encode());
+  for (const Death& death : deaths_) connection->send(FrameType::kDeath, death.encode());
+  self_.on_neighbour(rank);
+  TreeNews departures;
+  for (int other = 0; other < self_.own.ranks; ++other) {
+    if (presence_[static_cast<std::size_t>(other)] == Presence::kDeparted) departures.departed.push_back(other);
+  }
+  connection->send(FrameType::kState, departures.encode());
 }
 
 void ControlTree::receive(int rank, FrameType type, std::span<const std::byte> payload) {
@@ -83,28 +97,29 @@ void ControlTree::receive(int rank, FrameType type, std::span<const std::byte> p
       return;
     case FrameType::kState:
       neighbours_.at(rank).introduced = true;
-      learn(TreeState::decode(payload, self_.own.ranks), rank);
+      learn(TreeNews::decode(payload, self_.own.ranks), rank);
       // A new parent, and not about to leave, too: the former one need not relay any more.
       if (searching_ && rank == parent_) {
-        if (has_left(rank)) return orphaned();
+        if (!is_here(rank)) return orphaned();
         searching_ = false;
         release_former_parents();
       }
       return;
     case FrameType::kGoodbye:
-      return learn(TreeState::decode(payload, self_.own.ranks), rank);
-    case FrameType::kPoison: {
-      ByteReader reader(payload, "the failure of a communicator");
-      return learn_poison(Poison::decode(reader), rank);
-    }
+      return learn(TreeNews::decode(payload, self_.own.ranks), rank);
+    case FrameType::kDeath:
+      return learn_death(Death::decode(payload, self_.own.ranks), rank);
     case FrameType::kRelease:
       neighbours_.at(rank).released = true;
       return;
-    case FrameType::kCompare:
-      return learn_comparison(Comparison::decode(payload, self_.own.ranks), rank);
     default:
       self_.on_frame(rank, type, payload);
   }
+}
+
+bool ControlTree::is_expected_to_end(int rank, const Neighbour& neighbour) const {
+  return !neighbour.introduced || neighbour.connection->finishing() || neighbour.released || !is_here(rank) ||
+         given_up();
 }
 
 void ControlTree::ended(int rank, const std::string& trouble) {
@@ -113,19 +128,20 @@ void ControlTree::ended(int rank, const std::string& trouble) {
   const Neighbour neighbour = std::move(found->second);
   neighbours_.erase(found);
   // An end is the answer to this rank's own, or it was announced; otherwise it is a death.
-  const bool expected =
-      !neighbour.introduced || neighbour.connection->finishing() || neighbour.released || has_left(rank);
+  const bool expected = is_expected_to_end(rank, neighbour);
   neighbour.connection->close();
-  if (rank == parent_) parent_ = kNobody;
-  if (!poison_ && !expected) {
-    const std::string reason =
-        fmt::format("{} of communicator \"{}\" died: its control connection to rank {} ended{}{}", describe(rank),
-                    self_.name, self_.own.rank, trouble.empty() ? "" : ": ", trouble);
-    learn_poison({ErrorCode::kRemote, rank, reason}, kNobody);
+  if (!expected) {
+    learn_death({rank, self_.own.rank, trouble}, kNobody);
+  } else if (rank == parent_) {
+    parent_ = kNobody;
   }
   // Nobody relays any more, or the new parent was gone already: another one is needed now.
-  if (searching_ && !dialer_ && parent_ == kNobody && neighbour.role != Role::kChild) find_parent();
+  if (expected && searching_ && !dialer_ && parent_ == kNobody && neighbour.role != Role::kChild) find_parent();
   if (leaving_) advance_leave();
+}
+
+void ControlTree::send(int neighbour, const Frame& frame) {
+  if (const auto found = neighbours_.find(neighbour); found != neighbours_.end()) found->second.connection->send(frame);
 }
 
 void ControlTree::send_to_parent(const Frame& frame) {
@@ -138,101 +154,71 @@ void ControlTree::send_to_children(const Frame& frame) {
   }
 }
 
-void ControlTree::flood(const Frame& frame, int except) {
+void ControlTree::flood(const Frame& frame, int from) {
   for (auto& [rank, neighbour] : neighbours_) {
-    if (rank != except) neighbour.connection->send(frame);
+    if (rank != from) neighbour.connection->send(frame);
   }
 }
 
-TreeState ControlTree::state() const {
-  TreeState known;
-  for (int rank = 0; rank < self_.own.ranks; ++rank) {
-    if (has_left(rank)) known.left.emplace_back(rank, health_.left_after(rank));
-  }
-  known.poison = poison_;
-  return known;
-}
-
-void ControlTree::learn(const TreeState& news, int from) {
-  if (news.poison) learn_poison(*news.poison, from);
-  for (const auto& [rank, last_call] : news.left) learn_goodbye(rank, last_call, from);
-}
-
-void ControlTree::learn_goodbye(int rank, std::uint64_t last_call, int from) {
-  if (has_left(rank)) return;
-  health_.leave(rank, last_call);
-  news_.emplace_back(rank, from);
+void ControlTree::spread(const Goodbye& goodbye, int from) {
+  news_.push_back({goodbye, goodbye.rank, from});
   if (news_.size() == 1) {
-    spread_.arm_after(kSpreadDelay, [this] { spread_goodbyes(); });
+    spread_.arm_after(kSpreadDelay, [this] { spread_news(); });
+  }
+}
+
+void ControlTree::spread_news() {
+  const std::vector<News> all = std::exchange(news_, {});
+  for (auto& [to, neighbour] : neighbours_) {
+    TreeNews news;
+    for (const News& one : all) {
+      if (one.from == to) continue;
+      if (one.goodbye) news.goodbyes.push_back(*one.goodbye);
+      if (!one.goodbye) news.departed.push_back(one.rank);
+      if (news.goodbyes.size() < TreeNews::kMostGoodbyes) continue;
+      neighbour.connection->send(FrameType::kGoodbye, news.encode());
+      news = {};
+    }
+    if (!news.empty()) neighbour.connection->send(FrameType::kGoodbye, news.encode());
+  }
+}
+
+void ControlTree::learn(const TreeNews& news, int from) {
+  for (const Goodbye& goodbye : news.goodbyes) self_.on_goodbye(goodbye, from);
+  for (const int rank : news.departed) learn_departure(rank, from);
+}
+
+void ControlTree::learn_departure(int rank, int from) {
+  if (!is_here(rank)) return;
+  presence_[static_cast<std::size_t>(rank)] = Presence::kDeparted;
+  news_.push_back({std::nullopt, rank, from});
+  if (news_.size() == 1) {
+    spread_.arm_after(kSpreadDelay, [this] { spread_news(); });
   }
   if (rank == parent_) orphaned();
 }
 
-void ControlTree::spread_goodbyes() {
-  for (auto& [to, neighbour] : neighbours_) {
-    TreeState news;
-    for (const auto& [rank, from] : news_) {
-      if (from != to) news.left.emplace_back(rank, health_.left_after(rank));
-    }
-    if (!news.left.empty()) neighbour.connection->send(FrameType::kGoodbye, news.encode());
+void ControlTree::learn_death(const Death& death, int from) {
+  if (!is_here(death.rank)) return;
+  presence_[static_cast<std::size_t>(death.rank)] = Presence::kDead;
+  deaths_.push_back(death);
+  const Frame frame = make_frame(FrameType::kDeath, death.encode());
+  flood(frame, from);
+  if (const auto found = neighbours_.find(death.rank); found != neighbours_.end()) {
+    // It may live, cut off from others: it has been told, and must not tell what it makes of that.
+    found->second.connection->linger();
+    neighbours_.erase(found);
   }
-  news_.clear();
-}
-
-void ControlTree::learn_poison(Poison poison, int from) {
-  if (poison_) return;
-  poison_ = std::move(poison);
-  if (health_.fail(poison_->code, poison_->reason, poison_->peer)) {
-    log_info("communicator \"{}\" rank {}: {}", self_.name, self_.own.rank, poison_->reason);
-  }
-  flood(make_frame(FrameType::kPoison, poison_->encode()), from);
-  search_.cancel();
-  if (searching_ && dialer_) {
-    dialer_->cancel();
-    dialer_.reset();
-  }
-  searching_ = false;
-  self_.on_failure();
-  if (leaving_) advance_leave();
-}
-
-void ControlTree::compare(const CallDescription& mine) {
-  for (const Comparison& known : comparisons_) {
-    if (known.call.sequence == mine.sequence && known.call.signature != mine.signature) {
-      return check_comparison(known, mine);
-    }
-  }
-  learn_comparison({self_.own.rank, mine}, kNobody);
-}
-
-// What one rank asks is everybody's question: a rank that would ask the same need not, and nobody passes it on twice.
-void ControlTree::learn_comparison(const Comparison& comparison, int from) {
-  for (const Comparison& known : comparisons_) {
-    if (known.call.sequence == comparison.call.sequence && known.call.signature == comparison.call.signature) return;
-  }
-  comparisons_.push_back(comparison);
-  if (comparisons_.size() > kComparisonsKept) comparisons_.pop_front();
-  flood(make_frame(FrameType::kCompare, comparison.encode()), from);
-  CallDescription mine;
-  if (from != kNobody && describe_call_ && describe_call_(comparison.call.sequence, mine)) {
-    check_comparison(comparison, mine);
-  }
-}
-
-void ControlTree::check_comparison(const Comparison& theirs, const CallDescription& mine) {
-  if (mine.signature == theirs.call.signature) return;
-  poison(ErrorCode::kMismatch,
-         fmt::format("{} called \"{}\" as #{} of communicator \"{}\" where {} called \"{}\": all ranks must make the "
-                     "same calls in the same order",
-                     describe(self_.own.rank), mine.text, mine.sequence, self_.name, describe(theirs.rank),
-                     theirs.call.text),
-         theirs.rank);
+  self_.on_death(death);
+  if (death.rank == parent_) orphaned();
 }
 
 void ControlTree::orphaned() {
-  neighbours_.at(parent_).role = Role::kFormerParent;
+  if (const auto former = neighbours_.find(parent_); former != neighbours_.end()) {
+    former->second.role = Role::kFormerParent;
+  }
   parent_ = kNobody;
-  if (poison_ || leaving_) return;
+  if (leaving_ || !table_ || given_up()) return;
   searching_ = true;
   tried_.clear();
   search_.arm_after(kSearchDelay, [this] { find_parent(); });
@@ -242,6 +228,13 @@ void ControlTree::find_parent() {
   search_.cancel();
   const int candidate = next_candidate();
   if (candidate == kNobody) {
+    for (int rank = 0; rank < self_.own.rank; ++rank) {
+      if (!is_here(rank)) continue;
+      // Somebody should be there, and nobody answers: perhaps they are just leaving, or dead and not known to be.
+      tried_.clear();
+      search_.arm_after(kSearchPause, [this] { find_parent(); });
+      return;
+    }
     searching_ = false;  // this rank is the lowest that is left: the root of the tree
     return release_former_parents();
   }
@@ -254,13 +247,13 @@ void ControlTree::find_parent() {
 // The nearest ancestor that is left; when there is none, the parent in a tree of those that are left; then any other
 // with a lower number.
 int ControlTree::next_candidate() const {
-  const auto possible = [this](int rank) { return !has_left(rank) && !tried_.contains(rank); };
+  const auto possible = [this](int rank) { return is_here(rank) && !tried_.contains(rank); };
   for (int rank = tree_parent(self_.own.rank); rank >= 0; rank = tree_parent(rank)) {
     if (possible(rank)) return rank;
   }
   std::vector<int> lower;
   for (int rank = 0; rank < self_.own.rank; ++rank) {
-    if (!has_left(rank)) lower.push_back(rank);
+    if (is_here(rank)) lower.push_back(rank);
   }
   if (lower.empty()) return kNobody;
   const int parent = lower[static_cast<std::size_t>(tree_parent(static_cast<int>(lower.size())))];
@@ -291,20 +284,30 @@ void ControlTree::beat() {
   }
   const std::string trouble = fmt::format("nothing was heard of it for {:.1f} s (TUTTI_SILENCE)",
                                           static_cast<double>(self_.silence.count()) / 1000);
-  for (const int rank : silent) ended(rank, trouble);
+  for (const int rank : silent) {
+    const auto found = neighbours_.find(rank);
+    if (found == neighbours_.end()) continue;
+    if (is_expected_to_end(rank, found->second)) {
+      ended(rank, trouble);
+    } else {
+      learn_death({rank, self_.own.rank, trouble}, kNobody);
+    }
+  }
+  if (leaving_) advance_leave();
   next_beat_ = now + interval;
   heartbeat_.arm(next_beat_, [this] { beat(); });
 }
 
-void ControlTree::leave(std::uint64_t last_call) {
+void ControlTree::leave(bool at_once) {
   leaving_ = true;
   search_.cancel();
   if (dialer_) dialer_->cancel();
   dialer_.reset();
   searching_ = false;
-  health_.leave(self_.own.rank, last_call);
-  news_.emplace_back(self_.own.rank, kNobody);
-  spread_goodbyes();
+  learn_departure(self_.own.rank, kNobody);
+  spread_.cancel();
+  spread_news();
+  if (at_once) return finish_leave();
   leave_deadline_.arm_after(kLeavePatience, [this] { finish_leave(); });
   advance_leave();
 }
@@ -312,11 +315,11 @@ void ControlTree::leave(std::uint64_t last_call) {
 // A rank that leaves relays until its children have left, too, or found another parent; then it closes towards its
 // parent, which answers in kind.
 void ControlTree::advance_leave() {
-  if (poison_ || neighbours_.empty()) return finish_leave();
+  if (neighbours_.empty()) return finish_leave();
   const bool needed = std::any_of(neighbours_.begin(), neighbours_.end(),
                                   [](const auto& entry) { return entry.second.role == Role::kChild; });
   if (needed) return;
-  spread_goodbyes();
+  spread_news();
   for (auto& [rank, neighbour] : neighbours_) neighbour.connection->finish();
 }
 
@@ -328,10 +331,6 @@ void ControlTree::finish_leave() {
   neighbours_.clear();
   parent_ = kNobody;
   self_.on_left();
-}
-
-std::string ControlTree::describe(int rank) const {
-  return table_ ? table_->describe(rank) : fmt::format("rank {}", rank);
 }
 
 }  // namespace tutti

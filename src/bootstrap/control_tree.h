@@ -1,14 +1,13 @@
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "base/health.h"
 #include "base/net/interfaces.h"
 #include "bootstrap/connection.h"
 #include "bootstrap/dialer.h"
@@ -17,23 +16,26 @@
 
 namespace tutti {
 
-// One rank's neighbours in the tree of control connections, and what is spread along it: failures, goodbyes, questions
-// about calls, signs of life. It stays one tree while ranks leave: whoever loses its parent finds another among the
-// ranks below its own number, and the parent that left relays until it has. Belongs to the loop's thread.
+// One rank's neighbours in the tree of control connections, and who of all its ranks is there: signs of life,
+// departures, deaths. It stays one tree while ranks leave or die: whoever loses its parent finds another among the
+// ranks below its own number, and a parent that leaves relays until it has. What is said on it about communicators
+// belongs to ScopeBook. Belongs to the loop's thread.
 class ControlTree {
  public:
   // Who this is and what it calls back. The callbacks run on the loop's thread and must not destroy the tree.
   struct Self {
-    Credentials own;   // for Purpose::kTree
-    std::string name;  // of the communicator, for messages
+    Credentials own;  // for Purpose::kTree
     std::chrono::milliseconds silence{0};
     std::vector<InterfaceRecord> interfaces;
     std::function<void(int from, FrameType, std::span<const std::byte>)> on_frame;  // what is not the tree's own
-    std::function<void()> on_failure;
+    std::function<void(const Goodbye&, int from)> on_goodbye;
+    std::function<void(const Death&)> on_death;  // also of this rank, when others have given it up
+    std::function<void(int rank)> on_neighbour;  // a new one: it is to be told by send() what the tree does not know
     std::function<void()> on_left;
   };
+  static constexpr int kNobody = -1;
 
-  ControlTree(EventLoop& loop, Health& health, Self self);
+  ControlTree(EventLoop& loop, Self self);
   ~ControlTree();
 
   // Towards the first parent, whose addresses the root told; `done` gets "" or what went wrong.
@@ -42,20 +44,25 @@ class ControlTree {
   // A rank with a higher number connected and was let in.
   void adopt(int rank, ProvenSocket socket);
   void set_table(std::shared_ptr<const RankTable> table) { table_ = std::move(table); }
-  void set_describe_call(DescribeCall describe) { describe_call_ = std::move(describe); }
 
+  void send(int neighbour, const Frame& frame);
   void send_to_parent(const Frame& frame);
   void send_to_children(const Frame& frame);
+  // To all neighbours but the one that it came from.
+  void flood(const Frame& frame, int from = kNobody);
+  // The same for a goodbye; several are collected for a moment.
+  void spread(const Goodbye& goodbye, int from = kNobody);
 
-  void poison(ErrorCode code, const std::string& reason, int peer) { learn_poison({code, peer, reason}, kNobody); }
-  bool poisoned() const { return poison_.has_value(); }
-  void compare(const CallDescription& mine);
-  // Says goodbye and calls on_left when the neighbours can do without this rank, or after a bounded time.
-  void leave(std::uint64_t last_call);
+  // All that is known of so far.
+  const std::vector<Death>& deaths() const { return deaths_; }
+
+  // Leaves and calls on_left when the neighbours can do without this rank, or after a bounded time; at once when
+  // nothing of this rank's is left to be disturbed.
+  void leave(bool at_once);
 
  private:
-  static constexpr int kNobody = -1;
   enum class Role { kParent, kFormerParent, kChild };
+  enum class Presence : std::uint8_t { kHere, kDeparted, kDead };
   struct Neighbour {
     std::shared_ptr<Connection> connection;
     Role role = Role::kChild;
@@ -66,16 +73,14 @@ class ControlTree {
   void add(int rank, ProvenSocket socket, Role role);
   void receive(int rank, FrameType type, std::span<const std::byte> payload);
   void ended(int rank, const std::string& trouble);
-  void flood(const Frame& frame, int except);
-  bool has_left(int rank) const { return health_.left_after(rank) != Health::kStillHere; }
+  bool is_expected_to_end(int rank, const Neighbour& neighbour) const;
+  bool given_up() const { return presence_[static_cast<std::size_t>(self_.own.rank)] == Presence::kDead; }
+  bool is_here(int rank) const { return presence_[static_cast<std::size_t>(rank)] == Presence::kHere; }
 
-  TreeState state() const;
-  void learn(const TreeState& news, int from);
-  void learn_goodbye(int rank, std::uint64_t last_call, int from);
-  void learn_poison(Poison poison, int from);
-  void learn_comparison(const Comparison& comparison, int from);
-  void check_comparison(const Comparison& theirs, const CallDescription& mine);
-  void spread_goodbyes();
+  void learn(const TreeNews& news, int from);
+  void learn_departure(int rank, int from);
+  void learn_death(const Death& death, int from);
+  void spread_news();
 
   void orphaned();
   void find_parent();
@@ -85,18 +90,20 @@ class ControlTree {
   void beat();
   void advance_leave();
   void finish_leave();
-  std::string describe(int rank) const;
 
   EventLoop& loop_;
-  Health& health_;
   const Self self_;
-  std::shared_ptr<const RankTable> table_;  // shared with the control plane, whose callers read it
+  std::shared_ptr<const RankTable> table_;  // shared with the control planes, whose callers read it
+  std::vector<Presence> presence_;          // by rank
+  std::vector<Death> deaths_;
   std::map<int, Neighbour> neighbours_;
   int parent_ = kNobody;
-  std::optional<Poison> poison_;
-  DescribeCall describe_call_;
-  std::deque<Comparison> comparisons_;     // the latest, to be known again and told to new neighbours
-  std::vector<std::pair<int, int>> news_;  // ranks that left, and who said so: not passed on yet
+  struct News {
+    std::optional<Goodbye> goodbye;  // none: a departure
+    int rank;
+    int from;
+  };
+  std::vector<News> news_;  // not passed on yet
   std::shared_ptr<Dialer> dialer_;
   std::set<int> tried_;  // as parents, in vain
   Timer spread_;

@@ -21,17 +21,19 @@ enum class FrameType : std::uint8_t {
   kMet,           // empty: this rank needs the root no more
   kRefused,       // Poison: the meeting failed; from a rank: it cannot go on
   // between neighbours in the tree
-  kState,       // what the sender knows: TreeState
+  kState,       // TreeNews: the last of all that the sender knows, told to a new neighbour
   kReady,       // empty: everybody below is connected
   kTable,       // RankTable
   kGatherUp,    // GatherParts of everybody below
   kGatherDown,  // GatherParts of all
-  kPoison,      // Poison
-  kGoodbye,     // TreeState: ranks that have left
+  kGoodbye,     // TreeNews: who has left
   kRelease,     // empty: the sender has found another parent
-  kCompare,     // Comparison
+  kDeath,       // Death
+  // of one communicator on the tree
+  kPoison,   // ScopePoison
+  kCompare,  // Comparison
 };
-inline constexpr std::uint8_t kFrameTypes = 14;
+inline constexpr std::uint8_t kFrameTypes = 15;
 inline constexpr std::size_t kFrameHeaderBytes = 5;
 inline constexpr std::size_t kFrameTagBytes = 16;
 

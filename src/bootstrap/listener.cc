@@ -81,7 +81,7 @@ void Listener::greet(UniqueFd socket) {
   if (challenges_.size() >= most_challenges()) drop_oldest();
   set_low_latency(socket.get());
   const std::uint64_t number = accepted_++;
-  challenges_[number] = Challenge::as_server(loop_, std::move(socket), own_, judge_, kPatience,
+  challenges_[number] = Challenge::as_server(loop_, std::move(socket), own_, rank_in_, judge_, kPatience,
                                              [this, number](Challenge::Outcome outcome) {
                                                challenges_.erase(number);
                                                if (outcome.socket) {

@@ -22,6 +22,8 @@ class Listener {
 
   // `judge` may turn away a client that knows the secret, with a reason.
   void admit(const Credentials& own, Challenge::Judge judge, OnPeer on_peer);
+  // Also lets in those who name another communicator in which this side is known. REQUIRES: admit() was called.
+  void also_known_as(Challenge::RankIn rank_in) { rank_in_ = std::move(rank_in); }
 
   // Connections that spoke the protocol but did not know the secret or belong to another job: for messages.
   int turned_away() const { return turned_away_; }
@@ -39,6 +41,7 @@ class Listener {
   Credentials own_;
   Challenge::Judge judge_;
   OnPeer on_peer_;
+  Challenge::RankIn rank_in_;
   std::map<std::uint64_t, std::shared_ptr<Challenge>> challenges_;  // by age
   std::uint64_t accepted_ = 0;
   bool complained_ = false;

@@ -38,6 +38,8 @@ class RankTable {
   bool empty() const { return ranks_.empty(); }
   int ranks() const { return static_cast<int>(ranks_.size()); }
   const HostEntry& host(int rank) const { return hosts_[ranks_[static_cast<std::size_t>(rank)].host]; }
+  std::uint32_t pid(int rank) const { return ranks_[static_cast<std::size_t>(rank)].pid; }
+  std::uint16_t port(int rank) const { return ranks_[static_cast<std::size_t>(rank)].port; }
   // Those that can be used here.
   std::vector<SocketAddress> addresses(int rank) const;
   // "rank 3 (node1 pid 77)"; just "rank 3" while the table is empty.

@@ -13,39 +13,89 @@ int read_rank(ByteReader& reader, int ranks) {
   return static_cast<int>(rank);
 }
 
+[[noreturn]] void too_many() {
+  throw Error(ErrorCode::kMismatch, "a message of the control tree tells of more ranks than there are");
+}
+
 }  // namespace
 
-std::vector<std::byte> TreeState::encode() const {
+ScopeId scope_id(const std::array<std::byte, 16>& communicator) {
+  return ByteReader(communicator, "a communicator's name").u64();
+}
+
+std::vector<std::byte> TreeNews::encode() const {
   ByteWriter writer;
-  writer.u32(static_cast<std::uint32_t>(left.size()));
-  for (const auto& [rank, last_call] : left) {
-    writer.u32(static_cast<std::uint32_t>(rank));
-    writer.u64(last_call);
+  writer.u32(static_cast<std::uint32_t>(departed.size()));
+  for (const int rank : departed) writer.u32(static_cast<std::uint32_t>(rank));
+  writer.u32(static_cast<std::uint32_t>(goodbyes.size()));
+  for (const Goodbye& goodbye : goodbyes) {
+    writer.u64(goodbye.scope);
+    writer.u32(static_cast<std::uint32_t>(goodbye.members));
+    writer.u32(static_cast<std::uint32_t>(goodbye.rank));
+    writer.u64(goodbye.last_call);
   }
-  writer.u8(poison ? 1 : 0);
-  if (poison) writer.raw(poison->encode());
   return writer.take();
 }
 
-TreeState TreeState::decode(std::span<const std::byte> payload, int ranks) {
-  ByteReader reader(payload, "the state of the control tree");
-  TreeState state;
-  const std::uint32_t count = reader.u32();
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const int rank = read_rank(reader, ranks);
-    state.left.emplace_back(rank, reader.u64());
+TreeNews TreeNews::decode(std::span<const std::byte> payload, int ranks) {
+  ByteReader reader(payload, "the news of the control tree");
+  TreeNews news;
+  const std::uint32_t departed = reader.u32();
+  if (departed > static_cast<std::uint32_t>(ranks)) too_many();
+  for (std::uint32_t i = 0; i < departed; ++i) news.departed.push_back(read_rank(reader, ranks));
+  const std::uint32_t goodbyes = reader.u32();
+  if (goodbyes > kMostGoodbyes) too_many();
+  for (std::uint32_t i = 0; i < goodbyes; ++i) {
+    Goodbye goodbye;
+    goodbye.scope = reader.u64();
+    goodbye.members = read_rank(reader, ranks + 1);
+    goodbye.rank = read_rank(reader, goodbye.members);
+    goodbye.last_call = reader.u64();
+    news.goodbyes.push_back(goodbye);
   }
-  if (reader.u8() != 0) state.poison = Poison::decode(reader);
   reader.finish();
-  return state;
+  return news;
 }
 
-std::size_t TreeState::max_bytes(int ranks) {
-  return 4 + 12 * static_cast<std::size_t>(ranks) + 1 + 9 + kMaxReasonBytes;
+std::size_t TreeNews::max_bytes(int ranks) { return 8 + 4 * static_cast<std::size_t>(ranks) + 24 * kMostGoodbyes; }
+
+std::vector<std::byte> Death::encode() const {
+  ByteWriter writer;
+  writer.u32(static_cast<std::uint32_t>(rank));
+  writer.u32(static_cast<std::uint32_t>(observer));
+  writer.text(std::string_view(trouble).substr(0, kMaxTrouble));
+  return writer.take();
+}
+
+Death Death::decode(std::span<const std::byte> payload, int ranks) {
+  ByteReader reader(payload, "the news of a death");
+  Death death;
+  death.rank = read_rank(reader, ranks);
+  death.observer = read_rank(reader, ranks);
+  death.trouble = reader.text(kMaxTrouble);
+  reader.finish();
+  return death;
+}
+
+std::vector<std::byte> ScopePoison::encode() const {
+  ByteWriter writer;
+  writer.u64(scope);
+  writer.raw(poison.encode());
+  return writer.take();
+}
+
+ScopePoison ScopePoison::decode(std::span<const std::byte> payload) {
+  ByteReader reader(payload, "the failure of a communicator");
+  ScopePoison poison;
+  poison.scope = reader.u64();
+  poison.poison = Poison::decode(reader);
+  reader.finish();
+  return poison;
 }
 
 std::vector<std::byte> Comparison::encode() const {
   ByteWriter writer;
+  writer.u64(scope);
   writer.u32(static_cast<std::uint32_t>(rank));
   writer.u64(call.sequence);
   writer.u64(call.signature);
@@ -56,6 +106,7 @@ std::vector<std::byte> Comparison::encode() const {
 Comparison Comparison::decode(std::span<const std::byte> payload, int ranks) {
   ByteReader reader(payload, "the description of a call");
   Comparison comparison;
+  comparison.scope = reader.u64();
   comparison.rank = read_rank(reader, ranks);
   comparison.call.sequence = reader.u64();
   comparison.call.signature = reader.u64();

@@ -50,15 +50,16 @@ Bytes assignment() {
   return assignment.encode();
 }
 
-Bytes tree_state() {
-  TreeState state;
-  state.left = {{1, 7}, {4, 9}};
-  state.poison = Poison{ErrorCode::kRemote, 3, "rank 3 died"};
-  return state.encode();
+Bytes tree_news() {
+  TreeNews news;
+  news.departed = {1, 4};
+  news.goodbyes = {{7, kRanks, 1, 7}, {9, 2, 0, 9}};
+  return news.encode();
 }
 
 Bytes comparison() {
   Comparison comparison;
+  comparison.scope = 9;
   comparison.rank = 2;
   std::copy_n("all_reduce", 11, comparison.call.text);
   return comparison.encode();
@@ -92,7 +93,10 @@ std::vector<Parser> parsers() {
          for (int rank = -1; rank <= kRanks; ++rank) table.describe(rank);
          for (int rank = 0; rank < kRanks; ++rank) table.addresses(rank);
        }},
-      {"tree state", tree_state(), [](auto bytes) { TreeState::decode(bytes, kRanks); }},
+      {"news of the tree", tree_news(), [](auto bytes) { TreeNews::decode(bytes, kRanks); }},
+      {"death", Death{3, 0, "it ended"}.encode(), [](auto bytes) { Death::decode(bytes, kRanks); }},
+      {"failure of a communicator", ScopePoison{9, {ErrorCode::kRemote, 3, "why"}}.encode(),
+       [](auto bytes) { ScopePoison::decode(bytes); }},
       {"comparison", comparison(), [](auto bytes) { Comparison::decode(bytes, kRanks); }},
       {"poison", Poison{ErrorCode::kRemote, 3, "why"}.encode(),
        [](auto bytes) {

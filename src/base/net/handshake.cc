@@ -162,8 +162,9 @@ void ClientHandshake::read_type(std::uint8_t type) {
   }
 }
 
-ServerHandshake::ServerHandshake(std::uint32_t rank, const std::array<std::byte, 16>& communicator, const Key& secret)
-    : Handshake(false), rank_(rank), communicator_(communicator), secret_(secret) {
+ServerHandshake::ServerHandshake(std::uint32_t rank, const std::array<std::byte, 16>& communicator, const Key& secret,
+                                 RankIn rank_in)
+    : Handshake(false), rank_(rank), communicator_(communicator), secret_(secret), rank_in_(std::move(rank_in)) {
   server_nonce_ = random_bytes();
   expect(kHelloBytes);
 }
@@ -210,6 +211,12 @@ std::vector<std::byte> ServerHandshake::read_hello() {
     return reject(ErrorCode::kMismatch, fmt::format("unknown purpose {} of a connection", purpose));
   }
   hello_.purpose = static_cast<Purpose>(purpose);
+  if (hello_.communicator != communicator_ && rank_in_) {
+    if (const auto rank = rank_in_(hello_.communicator)) {
+      communicator_ = hello_.communicator;
+      rank_ = *rank;
+    }
+  }
   if (hello_.communicator != communicator_) {
     return reject(ErrorCode::kUnauthorized,
                   "another job or communicator meets at this address, or one with another TUTTI_SECRET: give every job "

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -116,8 +118,13 @@ class ClientHandshake : public Handshake {
 // The side that listens.
 class ServerHandshake : public Handshake {
  public:
-  // `rank` and `communicator` are this side's own; a hello that means somebody else is rejected.
-  ServerHandshake(std::uint32_t rank, const std::array<std::byte, 16>& communicator, const Key& secret);
+  // This side's rank in a further communicator; nothing where it has none.
+  using RankIn = std::function<std::optional<std::uint32_t>(const std::array<std::byte, 16>& communicator)>;
+
+  // `rank` and `communicator` are this side's own; a hello that means somebody else is rejected, unless `rank_in` knows
+  // the communicator.
+  ServerHandshake(std::uint32_t rank, const std::array<std::byte, 16>& communicator, const Key& secret,
+                  RankIn rank_in = {});
 
   std::vector<std::byte> feed(std::span<const std::byte>& data);
 
@@ -132,6 +139,7 @@ class ServerHandshake : public Handshake {
   std::uint32_t rank_;
   std::array<std::byte, 16> communicator_;
   Key secret_;
+  RankIn rank_in_;
   Hello hello_;
   bool greeted_ = false;
 };

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/health.h"
+#include "base/net/interfaces.h"
+#include "bootstrap/control_plane.h"
+#include "bootstrap/dialer.h"
+#include "bootstrap/rank_table.h"
+#include "bootstrap/tree_messages.h"
+
+namespace tutti {
+
+// What a rank is in one communicator on a tree of control connections: its members, its health, its data connections.
+// What it says to the other members goes through the ScopeBook. Belongs to the loop's thread.
+class ControlScope {
+ public:
+  struct Self {
+    Credentials own;           // rank and ranks in the communicator; its name
+    std::string name;          // for messages
+    std::vector<int> members;  // their ranks in the tree, by rank here
+    std::vector<InterfaceRecord> interfaces;
+    std::function<void()> on_failure;
+  };
+
+  // `health` outlives it.
+  ControlScope(EventLoop& loop, Health& health, Self self);
+  ~ControlScope();
+
+  ScopeId id() const { return scope_id(self_.own.communicator); }
+  const Credentials& own() const { return self_.own; }
+  const std::string& name() const { return self_.name; }
+  int members() const { return self_.own.ranks; }
+  bool failed() const { return failed_; }
+
+  // While its ranks meet, the root gives it the name by which others know it, and in the end the table.
+  void set_communicator(const std::array<std::byte, 16>& communicator) { self_.own.communicator = communicator; }
+  void set_table(std::shared_ptr<const RankTable> table) { table_ = std::move(table); }
+  // "rank 3 (node1 pid 77)".
+  std::string describe(int rank) const;
+
+  // What became known of it. The first failure counts.
+  void fail(const Poison& poison);
+  // Fails it when the dead rank is a member. `observer`: "rank 4 (node2 pid 9)" of the tree, for one that is none.
+  void learn_death(const Death& death, const std::string& observer);
+  void learn_goodbye(int rank, std::uint64_t last_call) { health_.leave(rank, last_call); }
+
+  void set_describe_call(DescribeCall describe) { describe_call_ = std::move(describe); }
+  // What this rank called under that number; false: nothing that is known.
+  bool describe_call(std::uint64_t sequence, CallDescription& out) const {
+    return describe_call_ && describe_call_(sequence, out);
+  }
+
+  void set_data_handler(ControlPlane::DataHandler handler);
+  void take_data(int peer, UniqueFd socket);
+  // `give_up` gets the reason when the peer cannot be reached.
+  void connect_data(int peer, std::function<void(const Poison&)> give_up);
+
+ private:
+  struct DataSocket {
+    int peer;
+    UniqueFd socket;
+  };
+  struct DataDial {
+    std::shared_ptr<Dialer> dialer;
+    Timer retry;
+    Clock::time_point began;
+    std::function<void(const Poison&)> give_up;
+  };
+  void dial(int peer);
+  int rank_of(int tree_rank) const;
+
+  EventLoop& loop_;
+  Health& health_;
+  Self self_;
+  std::shared_ptr<const RankTable> table_;  // by rank here; shared with the control plane, whose callers read it
+  DescribeCall describe_call_;
+  ControlPlane::DataHandler data_handler_;
+  std::vector<DataSocket> early_data_;  // came before there was a handler
+  std::map<int, DataDial> data_dials_;
+  bool failed_ = false;
+};
+
+}  // namespace tutti

@@ -1,0 +1,161 @@
+#include "bootstrap/shared_node.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "base/net/interfaces.h"
+#include "bootstrap/host.h"
+#include "bootstrap/sockets.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+// The root answers at the deadline; this is how much longer a rank waits for the answer.
+constexpr milliseconds kGrace(1000);
+// How long a rank with a local error tries to tell the root, for the sake of those who wait there.
+constexpr milliseconds kComplaintPatience(2000);
+// Waits look up this often whether the communicator failed on another path.
+constexpr milliseconds kLookUp(50);
+
+Error as_error(const Poison& poison) { return {poison.code, poison.reason, poison.peer}; }
+
+}  // namespace
+
+SharedNode::SharedNode(const Membership& membership, const Config& config, Health& health) : process_(Process::get()) {
+  try {
+    meet(membership, config, health);
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+SharedNode::~SharedNode() { close(); }
+
+void SharedNode::close() {
+  if (!process_->is_this()) {
+    static_cast<void>(node_.release());
+    static_cast<void>(root_.release());
+    return;
+  }
+  if (node_) {
+    process_->loop().call([this] { node_.reset(); });
+  }
+  root_.reset();
+}
+
+void SharedNode::post(std::function<void(ControlNode&)> work) {
+  // The node lives until close(), which is ordered after this.
+  process_->loop().post([node = node_.get(), work = std::move(work)] { work(*node); });
+}
+
+void SharedNode::call(const std::function<void(ControlNode&)>& work) {
+  process_->loop().call([this, &work] { work(*node_); });
+}
+
+void SharedNode::meet(Membership membership, const Config& config, Health& health) {
+  const Deadline deadline = Clock::now() + config.duration(Setting::kMeetTimeout);
+  // Where rank 0 listens, the root is rank 0's: another rank of this process that comes first must not take it away.
+  if (membership.rank == 0 || !membership.root_listens) root_ = RootServer::take_pending(membership.nonce);
+  if (!root_ && membership.root_listens && membership.rank == 0) {
+    root_ = RootServer::open(process_, membership, config, deadline);
+  }
+  if (membership.rank != 0) complete_membership(membership, deadline);
+
+  try {
+    advertised_addresses(config, membership.loopback_only);
+  } catch (const Error& error) {
+    complain(membership, config, error, std::min(deadline, Clock::now() + kComplaintPatience));
+    throw;
+  }
+  ReachedRoot reached = reach(membership, config, deadline);
+  const bool loopback_only = membership.loopback_only;
+  UniqueFd listening = listen_anywhere(interface_rules(config).family, loopback_only, 0);
+
+  Introduction introduction;
+  introduction.agreement = config.agreement_hash();
+  introduction.agreement_text = config.agreement_text();
+  introduction.patience_ms = static_cast<std::uint32_t>(
+      std::max<std::int64_t>(1, std::chrono::duration_cast<milliseconds>(deadline - Clock::now()).count()));
+  introduction.host = {host_name(), host_identity(config),
+                       advertised_addresses(config, loopback_only, &reached.address)};
+  introduction.pid = static_cast<std::uint32_t>(::getpid());
+  introduction.port = local_address(listening.get()).port();
+
+  ControlNode::Setup setup;
+  setup.own = {membership.rank, membership.ranks, {}, membership.secret};
+  setup.name = membership.name;
+  setup.job = membership.job;
+  setup.silence = config.duration(Setting::kSilence);
+  setup.interfaces = read_interfaces();
+  process_->loop().call([&] {
+    node_ = std::make_unique<ControlNode>(process_->loop(), health, results_, std::move(setup), std::move(listening));
+    node_->meet(std::move(reached.socket), introduction);
+  });
+  try {
+    wait_until_met(membership, deadline + kGrace);
+  } catch (const Error&) {
+    call([](ControlNode& node) { node.abandon(node.met()); });
+    throw;
+  }
+}
+
+ReachedRoot SharedNode::reach(const Membership& membership, const Config& config, Deadline deadline) {
+  return reach_root(process_->loop(), membership, config, root_ ? &root_->local() : nullptr, deadline);
+}
+
+void SharedNode::wait_until_met(const Membership& membership, Deadline deadline) {
+  std::unique_lock lock(results_.mutex);
+  results_.changed.wait_until(lock, deadline, [this] { return results_.table || results_.failure; });
+  if (results_.failure) throw as_error(*results_.failure);
+  if (!results_.table) {
+    throw Error(ErrorCode::kTimeout,
+                fmt::format("communicator \"{}\": the root does not answer: is its host alive?", membership.name), 0);
+  }
+  table_ = results_.table;
+  lock.unlock();
+  call([this](ControlNode& node) { own_ = node.met().own(); });
+}
+
+// This rank cannot take part: those who wait for it get the reason at once.
+void SharedNode::complain(const Membership& membership, const Config& config, const Error& error, Deadline deadline) {
+  try {
+    ReachedRoot reached = reach(membership, config, deadline);
+    const Poison complaint{ErrorCode::kRemote, membership.rank,
+                           fmt::format("rank {} ({} pid {}) cannot take part: {}", membership.rank, host_name(),
+                                       ::getpid(), error.what())};
+    std::shared_ptr<Connection> connection;
+    std::promise<void> heard;
+    process_->loop().call([&] {
+      connection = std::make_shared<Connection>(process_->loop(), std::move(reached.socket), kMaxIntroduction);
+      connection->start([](FrameType, std::span<const std::byte>) {}, [&](const std::string&) { heard.set_value(); });
+      connection->send(FrameType::kRefused, complaint.encode());
+    });
+    // The root may be this process's own, and must not go before it has told the others.
+    heard.get_future().wait_until(deadline);
+    process_->loop().call([&] { connection->close(); });
+  } catch (const Error&) {
+    // The root is not there either; what this rank throws is the first cause.
+  }
+}
+
+std::optional<std::vector<std::vector<std::byte>>> SharedNode::exchange(std::span<const std::byte> mine,
+                                                                        const Health& health, Deadline deadline) {
+  post([copy = std::vector(mine.begin(), mine.end())](ControlNode& node) { node.contribute(copy); });
+  std::unique_lock lock(results_.mutex);
+  while (!results_.gathered) {
+    if (results_.failure) throw as_error(*results_.failure);
+    if (health.failed()) return std::nullopt;
+    if (Clock::now() >= deadline) throw Error(ErrorCode::kTimeout, "some rank did not come to it");
+    results_.changed.wait_until(lock, std::min<Deadline>(deadline, Clock::now() + kLookUp));
+  }
+  return std::exchange(results_.gathered, std::nullopt);
+}
+
+}  // namespace tutti
