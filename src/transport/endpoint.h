@@ -46,6 +46,7 @@ struct Endpoint {
 
   Word* credit_out = nullptr;         // this rank -> peer: "consumed up to", where no line goes the other way
   const Word* credit_in = nullptr;    // peer -> this rank: the same
+  const Word* taken_in = nullptr;     // the transport has read the messages up to here; null: the peer reads them itself
   const Word* progress_in = nullptr;  // the peer has finished all calls up to here; null: it never says
 
   PeerSegments* segments = nullptr;    // the peer's memory that this rank can read in place; null: none

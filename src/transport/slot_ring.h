@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,8 +11,8 @@
 namespace tutti {
 
 // A rank's ring of slots for one channel and size class. Slots are taken in the order of the rank's sends, as long as
-// the messages are, and are free again when the slowest reader of every earlier message has acknowledged it. Going
-// round a ring that is longer than the readers' private caches keeps the writer off lines that they still hold.
+// the messages are, and are free again when the slowest reader of every earlier message is done with it. Going round a
+// ring that is longer than the readers' private caches keeps the writer off lines that they still hold.
 //
 // Owned by whoever executes the channel; one thread at a time. Never blocks, never allocates.
 class SlotRing {
@@ -25,7 +26,7 @@ class SlotRing {
   std::uint64_t size() const { return bytes_; }
 
   // The offset of a slot of so many bytes, or nothing while readers still need the space. `users`: every endpoint
-  // whose messages take slots here; their acknowledgements are looked up when the ring seems full.
+  // whose messages take slots here; how far they were read is looked up when the ring seems full.
   // REQUIRES: bytes <= size().
   template <class Endpoints>
   std::optional<std::uint64_t> take(std::uint64_t bytes, Endpoints& users);
@@ -59,6 +60,14 @@ inline void refresh_acknowledged(Endpoint& endpoint) {
   }
 }
 
+// Up to which message nobody reads this rank's memory any more. A transport hands over copies: its peer may keep the
+// acknowledgement for as long as it is in no call, and nobody else shall wait for that.
+inline std::uint64_t read_up_to(Endpoint& endpoint) {
+  refresh_acknowledged(endpoint);
+  if (endpoint.taken_in == nullptr) return endpoint.acknowledged;
+  return std::max(endpoint.acknowledged, observe(*endpoint.taken_in));  // published by the transport
+}
+
 template <class Endpoints>
 std::optional<std::uint64_t> SlotRing::take(std::uint64_t bytes, Endpoints& users) {
   bytes = (bytes + Descriptor::kSlotUnit - 1) / Descriptor::kSlotUnit * Descriptor::kSlotUnit;
@@ -78,9 +87,9 @@ void SlotRing::reclaim(Endpoints& users) {
   std::uint64_t needed = head_;
   for (Endpoint& endpoint : users) {
     if (endpoint.sent == endpoint.acknowledged) continue;
-    refresh_acknowledged(endpoint);
-    if (endpoint.sent == endpoint.acknowledged) continue;
-    const auto& oldest = endpoint.in_flight[line_index(endpoint, endpoint.acknowledged + 1)];
+    const std::uint64_t read = read_up_to(endpoint);
+    if (endpoint.sent == read) continue;
+    const auto& oldest = endpoint.in_flight[line_index(endpoint, read + 1)];
     if (oldest.ring_heads[index_] < needed) needed = oldest.ring_heads[index_];
   }
   freed_ = needed;

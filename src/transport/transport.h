@@ -15,8 +15,9 @@ class Transport {
   virtual ~Transport() = default;
   virtual std::string_view name() const = 0;
 
-  // A line of this endpoint was published: endpoint.sent went up. Its slot, its payload or the buffer that it reads in
-  // place stays untouched until the message is acknowledged through endpoint.credit_in.
+  // A line of this endpoint was published: endpoint.sent went up. Its slot, or the buffer that it reads in place, stays
+  // untouched until endpoint.taken_in says that it was read, and its line until the message is acknowledged through
+  // endpoint.credit_in.
   virtual void published(Endpoint& endpoint) = 0;
   // Messages up to endpoint.received were consumed: their lines and slots may be used again, the peer may be told.
   virtual void consumed(Endpoint& endpoint) = 0;

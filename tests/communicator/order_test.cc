@@ -132,5 +132,40 @@ TEST_P(Order, AWaitingSendHoldsUpNoCollectiveAndNoOtherTag) {
       setup());
 }
 
+// Who has its result may wait for others in some other way, on another communicator or over the application's own
+// channels: they must get theirs without its help.
+TEST_P(Order, F65AnEndedCallNeedsNothingMoreFromARankThatHasItsResult) {
+  constexpr int kRanks = 4;
+  std::atomic<int> ended{0};
+  RankSetup with_small_rings = setup();
+  with_small_rings.options.config["TUTTI_RING_BYTES"] = "64K";
+  with_small_rings.options.config["TUTTI_CHUNK_BYTES"] = "30K";
+  with_small_rings.options.config["TUTTI_ALGO"] = "scatter:one_shot;broadcast:binomial";
+  with_small_rings.patience = std::chrono::seconds(30);
+  expect_ranks(
+      kRanks,
+      [&ended](Communicator& communicator) {
+        constexpr std::size_t kCount = 500'000;
+        int calls = 0;
+        const auto wait_for_others = [&] {
+          doing("waiting for the others in its own way");
+          ++ended;
+          ++calls;
+          while (ended.load() < kRanks * calls) std::this_thread::yield();
+        };
+        for (int root = 0; root < kRanks; ++root) {
+          std::vector<float> all(communicator.rank() == root ? kRanks * kCount : 0, 1.5f);
+          std::vector<float> own(kCount);
+          doing("scatter");
+          communicator.scatter(std::span<const float>(all), std::span(own), root);
+          wait_for_others();
+          doing("broadcast");
+          communicator.broadcast(std::span(own), root);
+          wait_for_others();
+        }
+      },
+      with_small_rings);
+}
+
 }  // namespace
 }  // namespace tutti

@@ -37,7 +37,7 @@ TcpChannel::TcpChannel(const TcpLimits& limits)
       max_message_bytes_(limits.max_message_bytes),
       slot_bytes_(slot_stride(limits.max_message_bytes)),
       lines_(std::make_unique<Line[]>(2 * std::size_t{limits.window})),
-      words_(std::make_unique<PaddedWord[]>(2)),
+      words_(std::make_unique<PaddedWord[]>(3)),
       slots_(reserve(limits.window * slot_stride(limits.max_message_bytes))) {}
 
 void TcpChannel::bind(Endpoint& endpoint) {
@@ -46,6 +46,7 @@ void TcpChannel::bind(Endpoint& endpoint) {
   endpoint.in_slots = slots_.data();
   endpoint.credit_out = &words_[0].word;
   endpoint.credit_in = &words_[1].word;
+  endpoint.taken_in = &words_[2].word;
   endpoint.progress_in = nullptr;
   endpoint.segments = nullptr;
   endpoint.window = window_;

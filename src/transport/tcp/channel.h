@@ -28,7 +28,10 @@ class TcpChannel {
   // The next message: its header, carrying all the credit there is, and where its payload lies.
   // REQUIRES: has_message().
   FrameHeader begin_message(const std::byte*& payload);
-  void note_written(std::uint64_t number) { written_ = number; }
+  void note_written(std::uint64_t number) {
+    written_ = number;
+    publish(words_[2].word, number);  // observed by read_up_to()
+  }
   bool has_unwritten() const { return written_ < published_; }
   bool has_unacknowledged() const { return acknowledged_ < published_; }
 
