@@ -1,7 +1,11 @@
 #include "tutti/communicator.h"
 
+#include <exception>
 #include <utility>
 
+#include "communicator/group_calls.h"
+#include "communicator/issue.h"
+#include "communicator/opening.h"
 #include "communicator/session.h"
 #include "communicator/setup.h"
 #include "communicator/vector_arguments.h"
@@ -11,8 +15,62 @@ namespace tutti {
 // The public face of a Session, once it is open.
 class Communicator::Impl {
  public:
-  explicit Impl(std::unique_ptr<Session> opened) : session(std::move(opened)) {}
-  std::unique_ptr<Session> session;
+  // Opens it now, or when the calling thread's group ends.
+  static std::unique_ptr<Impl> open(Opening::Open open) {
+    auto impl = std::make_unique<Impl>();
+    if (GroupCalls* group = GroupCalls::current()) {
+      impl->opening_ = std::make_shared<Opening>(std::move(open), impl->session_);
+      group->add_opening(impl->opening_);
+    } else {
+      impl->session_ = open();
+    }
+    return impl;
+  }
+
+  ~Impl() {
+    if (opening_ != nullptr) opening_->forget();
+    try {
+      destroy();
+    } catch (const std::exception&) {
+      // Whoever wants to know calls destroy().
+    }
+  }
+
+  Session& session() const {
+    if (session_ == nullptr) [[unlikely]]
+      throw_not_open();
+    return *session_;
+  }
+
+  void destroy() {
+    if (session_ != nullptr) session_->destroy();
+  }
+
+  Work call(const CollectiveArguments& arguments, Stream stream) const {
+    CollectiveCalls& calls = session().collectives();
+    if (is_direct(stream)) [[likely]]
+      return Work::finished(calls.run(arguments, stream.limit()), -1);
+    return issue_collective(session_, arguments, stream);
+  }
+
+  Work call(const TransferRequest& request, Stream stream) const {
+    TransferCalls& calls = session().transfers();
+    if (is_direct(stream)) return Work::finished(0, calls.run(request, stream.limit()));
+    return issue_transfer(session_, request, stream);
+  }
+
+ private:
+  static bool is_direct(Stream stream) { return stream.engine() == nullptr && GroupCalls::current() == nullptr; }
+
+  [[noreturn]] void throw_not_open() const {
+    throw Error(ErrorCode::kInvalidArgument,
+                opening_ == nullptr || !opening_->failure()
+                    ? "this Communicator is made by a group that has not ended: call Group::end() before using it"
+                    : "this Communicator could not be made: its Group::end() has thrown the reason");
+  }
+
+  std::shared_ptr<Session> session_;  // shared with the calls that it has on streams
+  std::shared_ptr<Opening> opening_;  // shared with the group that makes it; null: made without one
 };
 
 namespace {
@@ -27,11 +85,22 @@ Collective collective_named(std::string_view text) {
 }
 
 template <class Impl>
-Session& opened(const Impl& impl) {
-  if (impl == nullptr) {
+const Impl& face(const std::unique_ptr<Impl>& impl) {
+  if (impl == nullptr) [[unlikely]] {
     throw Error(ErrorCode::kInvalidArgument, "this Communicator was moved from: use the one it was moved to");
   }
-  return *impl->session;
+  return *impl;
+}
+
+template <class Impl>
+Session& opened(const std::unique_ptr<Impl>& impl) {
+  return face(impl).session();
+}
+
+template <class Impl>
+Caller caller(const std::unique_ptr<Impl>& impl) {
+  const Session& session = opened(impl);
+  return {session.rank(), session.ranks(), session.name()};
 }
 
 }  // namespace
@@ -43,27 +112,36 @@ Communicator::~Communicator() = default;
 
 Communicator Communicator::from_environment(const Options& options) {
   const Config config = configure(options);
-  return Communicator(std::make_unique<Impl>(open_session(membership_from_environment(config), config, options)));
+  const Membership membership = membership_from_environment(config);
+  return Communicator(Impl::open([=] { return open_session(membership, config, options); }));
 }
 
 Communicator Communicator::create(const UniqueId& id, int rank, int ranks, const Options& options) {
   const Config config = configure(options);
-  return Communicator(std::make_unique<Impl>(open_session(membership_from_id(id, rank, ranks), config, options)));
+  const Membership membership = membership_from_id(id, rank, ranks);
+  return Communicator(Impl::open([=] { return open_session(membership, config, options); }));
 }
 
 Communicator Communicator::create(const Store& store, const std::string& key, int rank, int ranks,
                                   const Options& options) {
-  if (rank == 0) {
-    const UniqueId id = UniqueId::create();
-    store.set(key, id.to_text());
-    return create(id, rank, ranks, options);
-  }
-  return create(UniqueId::parse(store.get(key)), rank, ranks, options);
+  const Config config = configure(options);
+  return Communicator(Impl::open([=] {
+    UniqueId id;
+    if (rank == 0) {
+      id = UniqueId::create();
+      store.set(key, id.to_text());
+    } else {
+      id = UniqueId::parse(store.get(key));
+    }
+    return open_session(membership_from_id(id, rank, ranks), config, options);
+  }));
 }
 
 void Communicator::destroy() {
-  if (impl_ != nullptr) impl_->session->destroy();
+  if (impl_ != nullptr) impl_->destroy();
 }
+
+void Communicator::abort(const std::string& reason) { opened(impl_).abort(reason); }
 
 int Communicator::rank() const { return opened(impl_).rank(); }
 int Communicator::ranks() const { return opened(impl_).ranks(); }
@@ -74,86 +152,71 @@ std::string Communicator::plan(std::string_view collective, std::size_t count, D
   return opened(impl_).plan_text(collective_named(collective), count, type);
 }
 
-Work Communicator::all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, Stream) {
-  opened(impl_).run({Collective::kAllReduce, input, output, count, type, op, 0});
-  return {};
+Work Communicator::all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,
+                              Stream stream) {
+  return face(impl_).call(CollectiveArguments{Collective::kAllReduce, input, output, count, type, op, 0}, stream);
 }
 
-Work Communicator::all_gather(const void* input, void* output, std::size_t count, DataType type, Stream) {
-  opened(impl_).run({Collective::kAllGather, input, output, count, type, kSum, 0});
-  return {};
+Work Communicator::all_gather(const void* input, void* output, std::size_t count, DataType type, Stream stream) {
+  return face(impl_).call(CollectiveArguments{Collective::kAllGather, input, output, count, type, kSum, 0}, stream);
 }
 
 Work Communicator::reduce_scatter(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,
-                                  Stream) {
-  opened(impl_).run({Collective::kReduceScatter, input, output, count, type, op, 0});
-  return {};
+                                  Stream stream) {
+  return face(impl_).call(CollectiveArguments{Collective::kReduceScatter, input, output, count, type, op, 0}, stream);
 }
 
-Work Communicator::broadcast(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
-  opened(impl_).run({Collective::kBroadcast, input, output, count, type, kSum, root});
-  return {};
+Work Communicator::broadcast(const void* input, void* output, std::size_t count, DataType type, int root,
+                             Stream stream) {
+  return face(impl_).call(CollectiveArguments{Collective::kBroadcast, input, output, count, type, kSum, root}, stream);
 }
 
 Work Communicator::reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, int root,
-                          Stream) {
-  opened(impl_).run({Collective::kReduce, input, output, count, type, op, root});
-  return {};
+                          Stream stream) {
+  return face(impl_).call(CollectiveArguments{Collective::kReduce, input, output, count, type, op, root}, stream);
 }
 
-Work Communicator::gather(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
-  opened(impl_).run({Collective::kGather, input, output, count, type, kSum, root});
-  return {};
+Work Communicator::gather(const void* input, void* output, std::size_t count, DataType type, int root, Stream stream) {
+  return face(impl_).call(CollectiveArguments{Collective::kGather, input, output, count, type, kSum, root}, stream);
 }
 
-Work Communicator::scatter(const void* input, void* output, std::size_t count, DataType type, int root, Stream) {
-  opened(impl_).run({Collective::kScatter, input, output, count, type, kSum, root});
-  return {};
+Work Communicator::scatter(const void* input, void* output, std::size_t count, DataType type, int root, Stream stream) {
+  return face(impl_).call(CollectiveArguments{Collective::kScatter, input, output, count, type, kSum, root}, stream);
 }
 
-Work Communicator::all_to_all(const void* input, void* output, std::size_t count, DataType type, Stream) {
-  opened(impl_).run({Collective::kAllToAll, input, output, count, type, kSum, 0});
-  return {};
+Work Communicator::all_to_all(const void* input, void* output, std::size_t count, DataType type, Stream stream) {
+  return face(impl_).call(CollectiveArguments{Collective::kAllToAll, input, output, count, type, kSum, 0}, stream);
 }
 
-Work Communicator::barrier(Stream) {
-  opened(impl_).run({});
-  return {};
-}
+Work Communicator::barrier(Stream stream) { return face(impl_).call(CollectiveArguments{}, stream); }
 
 Work Communicator::all_gather_v(const void* input, void* output, std::span<const std::size_t> counts,
-                                std::span<const std::size_t> offsets, DataType type, Stream) {
-  Session& session = opened(impl_);
-  session.run(
-      all_gather_v_arguments({session.rank(), session.ranks(), session.name()}, input, output, counts, offsets, type));
-  return {};
+                                std::span<const std::size_t> offsets, DataType type, Stream stream) {
+  return face(impl_).call(all_gather_v_arguments(caller(impl_), input, output, counts, offsets, type), stream);
 }
 
 Work Communicator::reduce_scatter_v(const void* input, void* output, std::span<const std::size_t> counts,
-                                    std::span<const std::size_t> offsets, DataType type, ReduceOp op, Stream) {
-  Session& session = opened(impl_);
-  session.run(reduce_scatter_v_arguments({session.rank(), session.ranks(), session.name()}, input, output, counts,
-                                         offsets, type, op));
-  return {};
+                                    std::span<const std::size_t> offsets, DataType type, ReduceOp op, Stream stream) {
+  return face(impl_).call(reduce_scatter_v_arguments(caller(impl_), input, output, counts, offsets, type, op), stream);
 }
 
 Work Communicator::all_to_all_v(const void* input, std::span<const std::size_t> input_counts,
                                 std::span<const std::size_t> input_offsets, void* output,
                                 std::span<const std::size_t> output_counts, std::span<const std::size_t> output_offsets,
-                                DataType type, Stream) {
-  Session& session = opened(impl_);
-  session.run(all_to_all_v_arguments({session.rank(), session.ranks(), session.name()}, input, input_counts,
-                                     input_offsets, output, output_counts, output_offsets, type));
-  return {};
+                                DataType type, Stream stream) {
+  return face(impl_).call(all_to_all_v_arguments(caller(impl_), input, input_counts, input_offsets, output,
+                                                 output_counts, output_offsets, type),
+                          stream);
 }
 
-Work Communicator::send(const void* input, std::size_t count, DataType type, int to, int tag, Stream) {
-  opened(impl_).send(input, count, type, to, tag);
-  return {};
+Work Communicator::send(const void* input, std::size_t count, DataType type, int to, int tag, Stream stream) {
+  const auto* bytes = static_cast<const std::byte*>(input);
+  return face(impl_).call(TransferRequest{true, bytes, nullptr, count, type, to, tag}, stream);
 }
 
-Work Communicator::recv(void* output, std::size_t count, DataType type, int from, int tag, Stream) {
-  return Work::finished(0, opened(impl_).receive(output, count, type, from, tag));
+Work Communicator::recv(void* output, std::size_t count, DataType type, int from, int tag, Stream stream) {
+  auto* bytes = static_cast<std::byte*>(output);
+  return face(impl_).call(TransferRequest{false, nullptr, bytes, count, type, from, tag}, stream);
 }
 
 }  // namespace tutti

@@ -5,8 +5,9 @@
 #include <exception>
 #include <utility>
 
-#include "collectives/registry.h"
 #include "communicator/setup.h"
+#include "communicator/stream_engine.h"
+#include "executor/waiter.h"
 #include "transport/shm/shm_endpoint.h"
 
 namespace tutti {
@@ -21,10 +22,8 @@ std::vector<Transport*> pointers_to(const std::vector<std::unique_ptr<Transport>
 }  // namespace
 
 Session::Session(Parts parts)
-    : name_(std::move(parts.name)),
-      placement_(std::move(parts.placement)),
+    : placement_(std::move(parts.placement)),
       layout_(parts.layout),
-      reproducible_(parts.reproducible),
       health_(std::move(parts.health)),
       log_(std::move(parts.log)),
       group_(std::move(parts.group)),
@@ -32,17 +31,16 @@ Session::Session(Parts parts)
       channels_(std::move(parts.channels)),
       point_to_point_(std::move(parts.point_to_point)),
       owned_transports_(std::move(parts.transports)),
-      transports_(pointers_to(owned_transports_)),  // before the executor, which keeps a view of it
+      transports_(pointers_to(owned_transports_)),  // before the calls, which keep a view of it
       selector_(std::move(parts.selector)),
       control_(std::move(parts.control)),
-      executor_(executor_rows().front().make(
-          {channels_, transports_, *health_, progress_word(group_->layout, group_->segment.data(), group_->own_area)})),
-      plans_(algorithms().size()),
-      spin_(parts.spin),
+      context_({std::move(parts.name), layout_.rank, layout_.ranks, *health_, *control_, transports_, parts.spin,
+                parts.timeout}),
+      collectives_(context_, {layout_, parts.reproducible, *selector_, channels_, *log_,
+                              progress_word(group_->layout, group_->segment.data(), group_->own_area)}),
+      transfers_(context_, *point_to_point_),
       setup_seconds_(parts.setup_seconds),
-      discovery_seconds_(parts.discovery_seconds) {
-  answer_comparisons();
-}
+      discovery_seconds_(parts.discovery_seconds) {}
 
 Session::~Session() {
   try {
@@ -52,62 +50,15 @@ Session::~Session() {
   }
 }
 
-void Session::check_open(const char* call) const {
-  if (peek(destroyed_) == 0) return;
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("{} on \"{}\": it was destroyed", call, name_));
-}
-
-void Session::count_call(Counter& counter, std::size_t bytes) {
-  add(counter.calls, 1);
-  add(counter.bytes, bytes);
-}
-
-bool Session::flush_transports() {
-  bool flushed = true;
-  for (Transport* transport : transports_) flushed &= transport->flush();
-  return flushed;
-}
-
-bool Session::progress_transports() {
-  bool moved = false;
-  for (Transport* transport : transports_) moved |= transport->progress();
-  return moved;
-}
-
-// Something that this rank needs is not to be had: nobody can go on.
-void Session::fail_locally(const Error& error) {
-  health_->fail(error.code(), error.what(), rank());
-  control_->poison(ErrorCode::kRemote, fmt::format("{}: {}", control_->describe(rank()), error.what()), rank());
-}
-
-Error Session::out_of_memory() {
-  return {ErrorCode::kSystem, "the process is out of memory: free some, or raise its limit"};
-}
-
-const Plan& Session::plan_for(const Choice& choice) {
-  std::unique_ptr<Plan>& plan = plans_[static_cast<std::size_t>(choice.algorithm)];
-  if (plan == nullptr) {
-    plan = std::make_unique<Plan>(algorithms()[static_cast<std::size_t>(choice.algorithm)], layout_);
-  }
-  return *plan;
-}
-
 std::string Session::plan_text(Collective collective, std::size_t count, DataType type) const {
-  check_size(collective, count, type, ranks(), name_);
-  const Choice& choice =
-      selector_->choose(collective, count * element_size(type) * largest_blocks(collective, ranks()));
   const char* transport = layout_.hosts == 1 ? "shm" : layout_.hosts == layout_.ranks ? "tcp" : "shm+tcp";
-  return fmt::format("{} over {}", algorithms()[static_cast<std::size_t>(choice.algorithm)].name, transport);
+  return fmt::format("{} over {}", collectives_.algorithm(collective, count, type), transport);
 }
 
 Statistics Session::statistics() const {
   Statistics statistics;
-  for (int c = 0; c < kCollectives; ++c) {
-    const Counter& counter = counters_[static_cast<std::size_t>(c)];
-    statistics.collectives[tutti::name(static_cast<Collective>(c))] = {peek(counter.calls), peek(counter.bytes)};
-  }
-  statistics.collectives["send"] = {peek(sends_.calls), peek(sends_.bytes)};
-  statistics.collectives["recv"] = {peek(receives_.calls), peek(receives_.bytes)};
+  collectives_.count_into(statistics);
+  transfers_.count_into(statistics);
   for (const auto& segments : peer_segments_) {
     if (segments != nullptr) statistics.messages_read_in_place += segments->reads();
   }
@@ -116,14 +67,35 @@ Statistics Session::statistics() const {
   return statistics;
 }
 
+void Session::abort(const std::string& reason) {
+  if (health_->used_after_fork()) return;
+  const std::lock_guard lock(leaving_);
+  if (!left_) context_.abort(reason);
+}
+
 void Session::destroy() {
   if (health_->used_after_fork()) return;  // whatever there is to end is the parent's
-  const TurnOrder::Turn turn(order_, *health_, spin_);
-  if (peek(destroyed_) != 0) return;
-  publish(destroyed_, 1);  // observed through the turn, or by whoever calls where calling is an error
-  if (!health_->failed()) check_left_overs();
-  control_->leave(sequence_);
-  if (health_->failed() && peek(told_) == 0) throw health_->reason();
+  std::uint64_t last_call = 0;
+  {
+    const TurnOrder::Turn turn(collectives_.order(), *health_, context_.spin());
+    if (context_.closed()) return;
+    context_.close();
+    last_call = turn.number();
+  }
+  // What is left on streams ends now: collectives that were issued later, sends and receives.
+  context_.outstanding().close();
+  Waiter waiter({}, false);
+  while (!context_.outstanding().none()) {
+    detail::StreamEngine::help_callers();
+    waiter.pause();
+  }
+  if (!health_->failed()) collectives_.disagreements().check_left_overs(last_call);
+  {
+    const std::lock_guard lock(leaving_);
+    left_ = true;
+  }
+  control_->leave(last_call);
+  if (health_->failed() && !context_.told()) throw health_->reason();
 }
 
 }  // namespace tutti

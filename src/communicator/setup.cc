@@ -177,6 +177,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   Session::Parts parts;
   parts.name = options.name;
   parts.reproducible = options.reproducible;
+  parts.timeout = options.timeout;
   parts.health = std::make_unique<Health>(membership.ranks);
   parts.log = std::make_unique<OperationLog>();
   parts.control = ControlPlane::meet(membership, config, *parts.health);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "bootstrap/membership.h"
@@ -23,6 +24,7 @@ struct Session::Parts {
   std::unique_ptr<Selector> selector;
   std::unique_ptr<ControlPlane> control;
   bool spin = true;
+  std::chrono::milliseconds timeout{0};  // of calls without a limit of their own; 0: none
   double setup_seconds = 0;
   double discovery_seconds = 0;
 };

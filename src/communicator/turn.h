@@ -4,32 +4,34 @@
 
 #include "base/health.h"
 #include "base/sync.h"
-#include "executor/waiter.h"
 
 namespace tutti {
 
-// The order of a communicator's collectives: each takes a number when it is issued and waits until it is called. Any
-// thread.
+// The order of a communicator's collectives: each takes a number when it is issued, and runs when the number is called.
+// Any thread.
 class TurnOrder {
  public:
+  // The next number, from 0.
+  std::uint64_t take() { return take_number(next_); }
+  bool is_called(std::uint64_t number) const { return observe(called_) == number; }  // published by pass()
+  // The holder of the number that is called has ended.
+  void pass(std::uint64_t number) { publish(called_, number + 1); }
+
   // From construction to destruction it is the caller's turn; the constructor blocks until it is. In a forked child it
   // throws when the turn is that of a thread of the parent.
   class Turn {
    public:
-    Turn(TurnOrder& order, const Health& health, bool spin) : order_(order) {
-      const std::uint64_t mine = take_number(order_.next_);
-      Waiter waiter({}, spin);
-      while (observe(order_.called_) != mine) {  // published by the destructor of the turn before
-        if (health.used_after_fork()) throw health.reason();
-        waiter.pause();
-      }
-    }
-    ~Turn() { publish(order_.called_, peek(order_.called_) + 1); }
+    Turn(TurnOrder& order, const Health& health, bool spin);
+    ~Turn() { order_.pass(number_); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
+    // Also: how many collectives came before.
+    std::uint64_t number() const { return number_; }
+
    private:
     TurnOrder& order_;
+    const std::uint64_t number_;
   };
 
  private:

@@ -1,8 +1,37 @@
 #include "tutti/work.h"
 
+#include <exception>
+
+#include "base/log.h"
+#include "communicator/work_state.h"
+
 namespace tutti {
 
-std::uint64_t Work::sequence() const { return sequence_; }
-int Work::source() const { return source_; }
+bool Work::done() const { return state_ == nullptr || state_->done(); }
+
+void Work::wait() const {
+  if (state_ != nullptr) state_->wait(std::nullopt);
+}
+
+bool Work::wait(std::chrono::milliseconds limit) const {
+  return state_ == nullptr || state_->wait(Clock::now() + limit);
+}
+
+std::optional<Error> Work::error() const { return state_ == nullptr ? std::nullopt : state_->error(); }
+
+void Work::then(Callback callback) const {
+  if (state_ != nullptr) return state_->then(std::move(callback));
+  try {
+    callback(*this);
+  } catch (const std::exception& error) {
+    log_warn("a callback of a Work threw: {}", error.what());
+  }
+}
+
+std::uint64_t Work::sequence() const { return state_ == nullptr ? sequence_ : state_->sequence(); }
+int Work::source() const { return state_ == nullptr ? source_ : state_->source(); }
+Work::Time Work::issued() const { return state_ == nullptr ? Time{} : state_->issued(); }
+Work::Time Work::started() const { return state_ == nullptr ? Time{} : state_->started(); }
+Work::Time Work::ended() const { return state_ == nullptr ? Time{} : state_->ended(); }
 
 }  // namespace tutti

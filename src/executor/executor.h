@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/health.h"
 #include "executor/call.h"
@@ -35,6 +36,8 @@ class Executor {
   virtual Progress progress(Call& call) = 0;
   // Whether the last progress() that answered kAgain had done a step before it got stuck.
   virtual bool advanced() const = 0;
+  // The peers whose messages or room the call waits for now, by rank: for messages.
+  virtual std::vector<int> awaited(const Call& call) const = 0;
   // Set when progress() failed for it.
   virtual const Mismatch& mismatch() const = 0;
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "executor/step_execution.h"
 #include "executor/straight_line.h"
@@ -159,6 +160,32 @@ bool HostExecutor::buffers_released(const Call& call) {
     }
   }
   return true;
+}
+
+std::vector<int> HostExecutor::awaited(const Call& call) const {
+  std::set<int> peers;
+  for (int c = 0; c < call.channels; ++c) {
+    Channel& channel = *channels_[static_cast<std::size_t>(c)];
+    const Call::Cursor& cursor = call.cursors[static_cast<std::size_t>(c)];
+    if (cursor.round >= call.binding.rounds()) {
+      for (const Endpoint& endpoint : channel.endpoints()) {
+        if (endpoint.in != nullptr && endpoint.last_read > endpoint.acknowledged) peers.insert(endpoint.peer);
+      }
+      continue;
+    }
+    const Step step = call.plan->step(call.root, cursor.step);
+    const std::size_t silent = peers.size();
+    if (receives(step)) {
+      for (const Endpoint* endpoint : channel.peers(step.from).endpoints) {
+        if (arrived(*endpoint) == nullptr) peers.insert(endpoint->peer);
+      }
+    }
+    if (peers.size() != silent || !sends(step)) continue;
+    for (const Endpoint* endpoint : channel.peers(step.to).endpoints) {
+      if (endpoint->acknowledged < endpoint->sent) peers.insert(endpoint->peer);
+    }
+  }
+  return {peers.begin(), peers.end()};
 }
 
 void HostExecutor::withdraw() {

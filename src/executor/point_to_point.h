@@ -66,6 +66,8 @@ class PointToPoint {
   PointToPoint(int ranks, Health& health, Wiring wiring);
   ~PointToPoint();
 
+  // Gives a transfer its place among those that match the same messages, before it is carried on for the first time.
+  void post(Transfer& transfer, bool sending) { (sending ? unannounced_ : unmatched_).enter(transfer); }
   // Both may be called again after kDone, and answer it again.
   Progress progress_send(Transfer& transfer);
   // On kDone, transfer.peer is the sender.

@@ -40,8 +40,9 @@ bool Waiter::pause() {
   }
   const nanoseconds length = std::clamp<nanoseconds>((now - first_yield_) / kShareOfWait, kFirstSleep, kLongestSleep);
   const timespec sleep{0, static_cast<long>(length.count())};
-  std::array<pollfd, 4> waits;
+  std::array<pollfd, 8> waits;
   nfds_t count = 0;
+  if (bell_ >= 0) waits[count++] = {bell_, POLLIN, 0};
   for (const Transport* transport : transports_) {
     if (transport->descriptor() >= 0 && count < waits.size()) waits[count++] = {transport->descriptor(), POLLIN, 0};
   }

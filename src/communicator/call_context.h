@@ -1,0 +1,81 @@
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/health.h"
+#include "base/sync.h"
+#include "bootstrap/control_plane.h"
+#include "communicator/outstanding.h"
+#include "transport/transport.h"
+#include "tutti/error.h"
+
+namespace tutti {
+
+class Operation;
+
+// What every call of a communicator needs, collective or not: who it is on, whether it still works, what moves its
+// messages. Owned by the Session, outlives its calls; any thread.
+class CallContext {
+ public:
+  struct Parts {
+    std::string name;
+    int rank = 0;
+    int ranks = 1;
+    Health& health;
+    ControlPlane& control;
+    std::span<Transport* const> transports;
+    bool spin = true;  // there is a core for every rank of the host
+    std::chrono::milliseconds timeout{0};
+  };
+  explicit CallContext(Parts parts) : parts_(std::move(parts)) {}
+  CallContext(const CallContext&) = delete;
+  CallContext& operator=(const CallContext&) = delete;
+
+  const std::string& name() const { return parts_.name; }
+  int rank() const { return parts_.rank; }
+  int ranks() const { return parts_.ranks; }
+  Health& health() const { return parts_.health; }
+  ControlPlane& control() const { return parts_.control; }
+  std::span<Transport* const> transports() const { return parts_.transports; }
+  bool spin() const { return parts_.spin; }
+  std::chrono::milliseconds timeout() const { return parts_.timeout; }  // 0: none
+  OutstandingCalls& outstanding() { return outstanding_; }
+
+  // Whether destroy() has been called.
+  bool closed() const { return peek(closed_) != 0; }
+  void close() { publish(closed_, 1); }  // observed through the turn, or by whoever calls where calling is an error
+  // What calls end with then. `call`: "send", "all_reduce" …
+  Error closed_error(std::string_view call) const;
+  // Throws that error then, and in a forked child.
+  void check_usable(std::string_view call);
+
+  // Some call of this rank has been given the reason why the communicator failed.
+  bool told() const { return peek(told_) != 0; }
+  // The reason as the error of one call, which describes itself. REQUIRES: health().failed().
+  Error failure_of(const std::string& call);
+
+  // Moves what can be moved without waiting. Returns whether anything moved.
+  bool progress_transports() const;
+  bool flush_transports() const;
+
+  // Something that this rank needs is not to be had: nobody can go on.
+  void fail_locally(const Error& error) const;
+  static Error out_of_memory();
+  // Ends every call of this communicator on all ranks. Waits for nobody.
+  void abort(const std::string& reason) const;
+  // A call has not ended within its limit: fails the communicator, on all ranks, with who is missing. Never waits.
+  void call_timed_out(const Operation& operation) const;
+
+ private:
+  Parts parts_;
+  OutstandingCalls outstanding_;
+  Word closed_{0};
+  Word told_{0};
+};
+
+}  // namespace tutti

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "collectives/selector.h"
+#include "communicator/arguments.h"
+#include "communicator/call_context.h"
+#include "communicator/call_counter.h"
+#include "communicator/disagreements.h"
+#include "communicator/operation.h"
+#include "communicator/turn.h"
+#include "executor/executor.h"
+#include "executor/operation_log.h"
+#include "executor/plan.h"
+#include "tutti/communicator.h"
+
+namespace tutti {
+
+// The collectives of a communicator on one rank: their order, and what all of them use. Owned by the Session.
+class CollectiveCalls {
+ public:
+  struct Parts {
+    const Layout& layout;
+    bool reproducible;
+    const Selector& selector;
+    std::span<const std::unique_ptr<Channel>> channels;
+    OperationLog& log;
+    Word& progress;  // this rank's word that peers read when they lack credit
+  };
+  CollectiveCalls(CallContext& context, const Parts& parts);
+
+  // Blocks until the collective is done on this rank; returns its number. Throws Error.
+  std::uint64_t run(const CollectiveArguments& arguments, std::chrono::milliseconds limit);
+  // Checks the arguments, then makes a call that is not issued yet. Throws Error(kInvalidArgument).
+  std::unique_ptr<Operation> prepare(const CollectiveArguments& arguments, std::chrono::milliseconds limit);
+
+  TurnOrder& order() { return order_; }
+  const Disagreements& disagreements() const { return disagreements_; }
+
+  // The algorithm of a call of this size.
+  std::string_view algorithm(Collective collective, std::size_t count, DataType type) const;
+  void count_into(Statistics& statistics) const;
+
+ private:
+  friend class CollectiveOperation;
+
+  const Plan& plan_for(const Choice& choice);
+
+  CallContext& context_;
+  const Layout& layout_;
+  const bool reproducible_;
+  const Selector& selector_;
+  OperationLog& log_;
+  std::unique_ptr<Executor> executor_;
+  Disagreements disagreements_;
+  std::vector<std::unique_ptr<Plan>> plans_;  // by the algorithm's number in the registry; guarded by the turn
+  TurnOrder order_;
+  std::array<CallCounter, kCollectives> counters_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,158 @@
+#include "communicator/collective_operation.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "executor/channel.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::chrono::microseconds kCheckInterval{1000};
+constexpr std::chrono::microseconds kCheckIntervalPerRank{50};
+constexpr std::chrono::seconds kCompareAfter{1};
+
+}  // namespace
+
+CollectiveOperation::CollectiveOperation(CollectiveCalls& calls, const CollectiveArguments& arguments, bool in_place,
+                                         std::chrono::milliseconds limit)
+    : Operation(calls.context_, limit),
+      calls_(calls),
+      arguments_(arguments),
+      shape_(shape_of(arguments)),
+      bytes_(size_of(arguments, calls.context_.ranks())) {
+  // The checks look at every rank: the more there are, the less often.
+  check_interval_ = kCheckInterval + kCheckIntervalPerRank * context_.ranks();
+  call_.in_place = in_place;
+}
+
+Progress CollectiveOperation::progress() {
+  if (!running_) {
+    advanced_ = false;
+    if (!calls_.order_.is_called(turn_)) return wait_for_turn();
+    if (!begin()) return Progress::kFailed;
+  }
+  return carry_on();
+}
+
+// In a forked child the turn may be that of a thread of the parent.
+Progress CollectiveOperation::wait_for_turn() {
+  return context_.health().used_after_fork() ? fail(context_.failure_of(describe())) : Progress::kAgain;
+}
+
+bool CollectiveOperation::begin() {
+  running_ = true;
+  if (context_.closed()) {
+    end_with(context_.closed_error(tutti::name(shape_.collective)));
+    return false;
+  }
+  if (context_.health().failed()) {
+    end_with_failure();
+    return false;
+  }
+  calls_.log_.record(sequence(), shape_);
+
+  const Choice& choice = calls_.selector_.choose(shape_.collective, bytes_);
+  call_.reduction = {arguments_.type, arguments_.op, context_.ranks(), false, calls_.reproducible_};
+  call_.input = static_cast<const std::byte*>(arguments_.input);
+  call_.output = static_cast<std::byte*>(arguments_.output);
+  call_.element_bytes = element_size(arguments_.type);
+  call_.sequence = sequence();
+  call_.signature = signature_of(shape_, sequence());
+  if (arguments_.blocks != nullptr) call_.blocks = &arguments_.blocks->table();
+  call_.counts_signed = shape_.collective == Collective::kAllToAllV;
+  call_.root = arguments_.root;
+  call_.channels = choice.channels;
+  try {
+    call_.plan = &calls_.plan_for(choice);
+    calls_.executor_->start(call_, shape_.count, choice.chunk_bytes);
+  } catch (const Error& error) {
+    context_.fail_locally(error);
+    end_with_failure();
+    return false;
+  } catch (const std::bad_alloc&) {
+    context_.fail_locally(CallContext::out_of_memory());
+    end_with_failure();
+    return false;
+  }
+  return true;
+}
+
+Progress CollectiveOperation::carry_on() {
+  if (dispute_) {
+    advanced_ = false;
+    return calls_.disagreements_.settled(*dispute_) ? end_with_failure() : Progress::kAgain;
+  }
+  switch (execute()) {
+    case Progress::kDone:
+      return end();
+    case Progress::kAgain:
+      advanced_ = calls_.executor_->advanced();
+      return Progress::kAgain;
+    case Progress::kFailed:
+      break;
+  }
+  if (const auto& mismatch = calls_.executor_->mismatch(); !context_.health().failed() && mismatch.peer >= 0) {
+    dispute_ = calls_.disagreements_.open(shape_, sequence(), &call_, mismatch.signature, mismatch.peer);
+    advanced_ = false;
+    return Progress::kAgain;  // until the dispute is settled
+  }
+  return end_with_failure();
+}
+
+Progress CollectiveOperation::execute() {
+  try {
+    return calls_.executor_->progress(call_);
+  } catch (const std::bad_alloc&) {
+    context_.fail_locally(CallContext::out_of_memory());
+    return Progress::kFailed;
+  }
+}
+
+void CollectiveOperation::check(Clock::duration idle) {
+  if (dispute_ || context_.health().failed()) return;
+  for (int peer = 0; peer < context_.ranks(); ++peer) {
+    if (peer == context_.rank() || context_.health().left_after(peer) >= sequence()) continue;
+    // What it sent before it left may only just have arrived.
+    context_.progress_transports();
+    if (execute() != Progress::kAgain) return;
+    context_.health().fail(
+        ErrorCode::kRemote,
+        fmt::format("{} left after call #{}, and this call needs it: all ranks must make the same calls",
+                    context_.control().describe(peer), context_.health().left_after(peer)),
+        peer);
+    return;
+  }
+  dispute_ = calls_.disagreements_.find_unexpected(shape_, sequence(), &call_);
+  if (!compared_ && idle > kCompareAfter) {
+    calls_.disagreements_.compare(shape_, sequence());
+    compared_ = true;
+  }
+}
+
+Progress CollectiveOperation::end() {
+  calls_.counters_[static_cast<std::size_t>(shape_.collective)].count(bytes_);
+  calls_.order_.pass(turn_);
+  return Progress::kDone;
+}
+
+Progress CollectiveOperation::end_with(Error error) {
+  calls_.order_.pass(turn_);
+  return fail(std::move(error));
+}
+
+Progress CollectiveOperation::end_with_failure() {
+  calls_.executor_->withdraw();
+  return end_with(context_.failure_of(describe()));
+}
+
+std::string CollectiveOperation::describe() const {
+  return fmt::format("{} #{} of \"{}\"", tutti::describe(shape_), sequence(), context_.name());
+}
+
+std::vector<int> CollectiveOperation::awaited() const {
+  return running_ ? calls_.executor_->awaited(call_) : std::vector<int>();
+}
+
+}  // namespace tutti

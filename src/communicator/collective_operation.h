@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "communicator/arguments.h"
+#include "communicator/collective_calls.h"
+#include "communicator/disagreements.h"
+#include "communicator/operation.h"
+#include "executor/call.h"
+#include "executor/signature.h"
+
+namespace tutti {
+
+// One collective, from its place in the order of its communicator to its end.
+class CollectiveOperation final : public Operation {
+ public:
+  // arguments: checked.
+  CollectiveOperation(CollectiveCalls& calls, const CollectiveArguments& arguments, bool in_place,
+                      std::chrono::milliseconds limit);
+
+  void issue() override { turn_ = calls_.order_.take(); }
+  Progress progress() override;
+  std::string describe() const override;
+  std::vector<int> awaited() const override;
+  std::uint64_t sequence() const override { return turn_ + 1; }
+
+ protected:
+  void check(Clock::duration idle) override;
+
+ private:
+  Progress wait_for_turn();
+  // Its turn has come. False: it has failed.
+  bool begin();
+  Progress carry_on();
+  // A step or more of it; what goes wrong is in Health, or Executor::mismatch().
+  Progress execute();
+  Progress end();
+  Progress end_with(Error error);
+  Progress end_with_failure();
+
+  CollectiveCalls& calls_;
+  const CollectiveArguments arguments_;
+  const CallShape shape_;
+  const std::size_t bytes_;  // of the larger side, on the rank that has most: what algorithms are chosen by
+  Call call_;
+  std::uint64_t turn_ = 0;
+  bool compared_ = false;
+  std::optional<Disagreements::Dispute> dispute_;  // it waits for the verdict, and for nothing else
+};
+
+}  // namespace tutti

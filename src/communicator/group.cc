@@ -1,0 +1,58 @@
+#include "tutti/group.h"
+
+#include <optional>
+
+#include "communicator/group_calls.h"
+
+namespace tutti {
+
+// One level of nesting.
+class Group::Impl {
+ public:
+  explicit Impl(Stream stream) {
+    calls_ = GroupCalls::current();
+    if (calls_ == nullptr) {
+      calls_ = &own_.emplace(stream);
+    } else if (stream.engine() != nullptr && stream.engine() != calls_->stream().engine()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "a group inside another one names a different stream: all calls run on the stream of the outermost");
+    }
+    mark_ = calls_->begin_level();
+    level_ = calls_->levels();
+  }
+
+  ~Impl() {
+    if (ended_) return;
+    calls_->drop_from(mark_);
+    calls_->end_level();
+    if (!own_) return;
+    calls_->work()->end_without_calls(
+        Error(ErrorCode::kAborted, "its group was not ended, so that it was never issued: call Group::end()"));
+  }
+
+  Work end() {
+    if (ended_) throw Error(ErrorCode::kInvalidArgument, "this group has been ended already");
+    calls_->check_innermost(level_);
+    ended_ = true;
+    calls_->end_level();
+    const auto work = calls_->work();
+    if (own_) {
+      calls_->run();
+      own_.reset();
+    }
+    return work->work();
+  }
+
+ private:
+  std::optional<GroupCalls> own_;  // of the outermost group
+  GroupCalls* calls_ = nullptr;
+  GroupCalls::Mark mark_{};
+  std::size_t level_ = 0;
+  bool ended_ = false;
+};
+
+Group::Group(Stream stream) : impl_(std::make_unique<Impl>(stream)) {}
+Group::~Group() = default;
+Work Group::end() { return impl_->end(); }
+
+}  // namespace tutti

@@ -1,0 +1,87 @@
+#include "communicator/group_calls.h"
+
+#include <utility>
+
+#include "communicator/stream_engine.h"
+#include "executor/waiter.h"
+
+namespace tutti {
+
+GroupCalls::GroupCalls(Stream stream)
+    : stream_(stream),
+      work_(std::make_shared<detail::WorkState>(stream.engine() == nullptr ? nullptr
+                                                                           : stream.engine()->shared_from_this())) {
+  current_ = this;
+}
+
+GroupCalls::~GroupCalls() {
+  if (current_ == this) current_ = nullptr;
+}
+
+void GroupCalls::add_collective(PendingCall call) {
+  call.work = work_;
+  collectives_.push_back(std::move(call));
+}
+
+void GroupCalls::add_transfer(PendingCall call) {
+  call.work = work_;
+  transfers_.push_back(std::move(call));
+}
+
+GroupCalls::Mark GroupCalls::begin_level() {
+  ++levels_;
+  return {collectives_.size(), transfers_.size(), openings_.size()};
+}
+
+void GroupCalls::check_innermost(std::size_t level) const {
+  if (thread_ != std::this_thread::get_id()) {
+    throw Error(ErrorCode::kInvalidArgument, "a group is ended by another thread than the one that made it");
+  }
+  if (level != levels_) throw Error(ErrorCode::kInvalidArgument, "a group is ended before a group inside it");
+}
+
+void GroupCalls::drop_from(const Mark& mark) {
+  collectives_.erase(collectives_.begin() + static_cast<std::ptrdiff_t>(mark.collectives), collectives_.end());
+  transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(mark.transfers), transfers_.end());
+  openings_.resize(mark.openings);
+}
+
+void GroupCalls::run() {
+  current_ = nullptr;
+  try {
+    if (!openings_.empty()) open_all(openings_);
+    if (collectives_.empty() && transfers_.empty()) return work_->end_without_calls(std::nullopt);
+    if (stream_.engine() != nullptr) {
+      return stream_.engine()->issue(std::move(collectives_), std::move(transfers_), work_);
+    }
+    issue_calls(collectives_, transfers_, *work_);
+  } catch (const std::exception& error) {
+    work_->end_without_calls(Error(ErrorCode::kAborted, std::string("its group failed: ") + error.what()));
+    throw;
+  }
+  drive();
+  work_->wait(std::nullopt);
+}
+
+void GroupCalls::drive() {
+  bool spin = true;
+  for (const Batch* batch : {&collectives_, &transfers_}) {
+    for (const PendingCall& call : *batch) spin &= call.operation->context().spin();
+  }
+  Rotation rotation;
+  rotation.add(std::move(collectives_), std::move(transfers_));
+  Waiter waiter({}, spin);
+  std::uint32_t turns = 0;
+  while (!rotation.empty()) {
+    const bool moved = rotation.round();
+    waiter.listen_to(rotation.transports());
+    if (moved) waiter.reset();
+    if ((!moved && waiter.pause()) || ++turns % Rotation::kRoundsPerLook == 0) {
+      rotation.look_around();
+      detail::StreamEngine::help_callers();
+    }
+  }
+  work_->settle();
+}
+
+}  // namespace tutti

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "communicator/opening.h"
+#include "communicator/rotation.h"
+#include "communicator/work_state.h"
+#include "tutti/stream.h"
+
+namespace tutti {
+
+// What the calling thread has called since its outermost Group began. Owned by that Group; its thread only.
+class GroupCalls {
+ public:
+  explicit GroupCalls(Stream stream);
+  ~GroupCalls();
+  GroupCalls(const GroupCalls&) = delete;
+  GroupCalls& operator=(const GroupCalls&) = delete;
+
+  // Null: the thread is in no group.
+  static GroupCalls* current() { return current_; }
+
+  Stream stream() const { return stream_; }
+  const std::shared_ptr<detail::WorkState>& work() const { return work_; }
+  void add_collective(PendingCall call);
+  void add_transfer(PendingCall call);
+  void add_opening(std::shared_ptr<Opening> opening) { openings_.push_back(std::move(opening)); }
+
+  // Of a nested group: what was there when it began.
+  struct Mark {
+    std::size_t collectives;
+    std::size_t transfers;
+    std::size_t openings;
+  };
+  Mark begin_level();
+  // Checks that this level is the innermost one of this thread. Throws Error(kInvalidArgument).
+  void check_innermost(std::size_t level) const;
+  std::size_t levels() const { return levels_; }
+  void end_level() { --levels_; }
+  // Forgets the calls since then.
+  void drop_from(const Mark& mark);
+
+  // Opens the communicators, then issues the calls: with a stream it returns at once, else when all are done. Throws
+  // the first error.
+  void run();
+
+ private:
+  void drive();
+
+  static inline constinit thread_local GroupCalls* current_ __attribute__((tls_model("initial-exec"))) = nullptr;
+
+  const Stream stream_;
+  const std::thread::id thread_ = std::this_thread::get_id();
+  std::size_t levels_ = 0;
+  std::shared_ptr<detail::WorkState> work_;  // shared with the Works of the calls
+  Batch collectives_;
+  Batch transfers_;
+  std::vector<std::shared_ptr<Opening>> openings_;  // shared with the Communicators that were returned
+};
+
+}  // namespace tutti

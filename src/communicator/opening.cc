@@ -1,0 +1,63 @@
+#include "communicator/opening.h"
+
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+bool is_consequence(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::kRemote;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void Opening::run() noexcept {
+  try {
+    session_ = open_();
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+}
+
+void Opening::deliver() {
+  const std::lock_guard lock(mutex_);
+  if (target_ != nullptr) *target_ = std::move(session_);
+  session_.reset();
+}
+
+void Opening::forget() {
+  const std::lock_guard lock(mutex_);
+  target_ = nullptr;
+}
+
+void open_all(const std::vector<std::shared_ptr<Opening>>& openings) {
+  std::exception_ptr failure;
+  std::vector<std::thread> threads;
+  threads.reserve(openings.size());
+  try {
+    for (const auto& opening : openings) threads.emplace_back([&opening] { opening->run(); });
+  } catch (const std::system_error& error) {
+    failure = std::make_exception_ptr(
+        Error(ErrorCode::kSystem, std::string("cannot start a thread for each communicator that a group makes: ") +
+                                      error.what() + "; raise the limit of processes (ulimit -u)"));
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& opening : openings) {
+    opening->deliver();
+    const std::exception_ptr& other = opening->failure();
+    if (other && (!failure || (is_consequence(failure) && !is_consequence(other)))) failure = other;
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace tutti

@@ -1,0 +1,43 @@
+#include "communicator/operation.h"
+
+#include "communicator/stream_engine.h"
+#include "executor/waiter.h"
+
+namespace tutti {
+
+void Operation::look_around(Clock::time_point now) {
+  if (issued_ == Clock::time_point{}) issued_ = now;  // of a blocking call, which does not ask for the time
+  if (idle_since_ == Clock::time_point{}) {
+    idle_since_ = now;
+    next_check_ = check_interval_;
+  }
+  if (const auto allowed = limit(); allowed.count() > 0 && !timed_out_ && !is_doomed() && now - issued_ > allowed) {
+    timed_out_ = true;
+    context_.call_timed_out(*this);
+  }
+  const Clock::duration idle = now - idle_since_;
+  if (!running_ || idle < next_check_) return;
+  check(idle);
+  next_check_ = idle + check_interval_;
+}
+
+void drive(Operation& operation, Progress progress) {
+  const CallContext& context = operation.context();
+  constexpr std::uint32_t kTurnsPerLook = 4096;  // also when something always moves
+  Waiter waiter(context.transports(), context.spin());
+  std::uint32_t turns = 0;
+  for (; progress == Progress::kAgain; progress = operation.progress()) {
+    const bool moved = operation.running() && context.progress_transports();
+    if (moved || operation.advanced()) {
+      operation.note_moved();
+      waiter.reset();
+      if (++turns % kTurnsPerLook == 0) operation.look_around(Clock::now());
+    } else if (waiter.pause()) {
+      operation.look_around(Clock::now());
+      detail::StreamEngine::help_callers();
+    }
+  }
+  if (progress == Progress::kFailed) throw operation.error();
+}
+
+}  // namespace tutti

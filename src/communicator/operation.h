@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "communicator/call_context.h"
+#include "executor/call.h"
+#include "tutti/error.h"
+
+namespace tutti {
+
+// A call of a communicator that can be carried on: a collective, a send, a receive. Its position lies in itself and not
+// on a stack, so any thread may carry it on between two steps, one at a time. A blocking call is an operation on its
+// caller's stack; that of a stream lives until the stream has ended it.
+//
+// Nothing here sleeps.
+class Operation {
+ public:
+  // limit: how long it may take; 0: as the communicator says.
+  Operation(CallContext& context, std::chrono::milliseconds limit) : context_(context), limit_(limit) {}
+  virtual ~Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  // Takes its place among the calls of its communicator. Once, before everything below.
+  virtual void issue() = 0;
+  // Carries it on as far as it goes; never throws. kAgain: it waits for its turn or for peers. kFailed: error() has the
+  // reason. Not after it has ended.
+  virtual Progress progress() = 0;
+  // "all_reduce f32×1000 sum #3 of \"dp\"".
+  virtual std::string describe() const = 0;
+  // The peers without whom it does not get on; empty while it waits for its turn.
+  virtual std::vector<int> awaited() const = 0;
+  // Of a collective, from 1; else 0.
+  virtual std::uint64_t sequence() const { return 0; }
+  // Of a receive that is done.
+  virtual int source() const { return -1; }
+
+  // Its first step was tried.
+  bool running() const { return running_; }
+  // Whether the last progress() that answered kAgain had got on before it got stuck.
+  bool advanced() const { return advanced_; }
+  // It ends with the next progress(), as soon as it is its turn.
+  bool is_doomed() const { return context_.health().failed() || context_.closed(); }
+  const Error& error() const { return *error_; }
+  CallContext& context() const { return context_; }
+  std::chrono::milliseconds limit() const { return limit_.count() > 0 ? limit_ : context_.timeout(); }
+
+  // For whoever carries it on: when it was issued, if somebody looked at the clock; that something moved for it; and,
+  // now and then while nothing does, that there is time for what costs more than a look at memory.
+  void issued_at(Clock::time_point now) { issued_ = now; }
+  void note_moved() { idle_since_ = {}; }
+  void look_around(Clock::time_point now);
+
+ protected:
+  // Finds out whether it can end at all. idle: since it got on last.
+  virtual void check(Clock::duration idle) = 0;
+  Progress fail(Error error) {
+    error_.emplace(std::move(error));
+    return Progress::kFailed;
+  }
+
+  CallContext& context_;
+  bool running_ = false;
+  bool advanced_ = false;
+  bool timed_out_ = false;
+  Clock::duration check_interval_{0};
+
+ private:
+  std::chrono::milliseconds limit_;
+  Clock::time_point issued_{};
+  Clock::time_point idle_since_{};
+  Clock::duration next_check_{0};
+  std::optional<Error> error_;
+};
+
+// Carries an operation on in the calling thread until it has ended, given what its first progress() has answered.
+// Blocks; throws its error.
+void drive(Operation& operation, Progress progress);
+
+}  // namespace tutti

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "communicator/operation.h"
+#include "communicator/work_state.h"
+#include "transport/transport.h"
+
+namespace tutti {
+
+// A call that is carried on for somebody who does not wait for it in its function, or not for it alone.
+struct PendingCall {
+  // Shared: what the operation works on lives until it has ended, whatever becomes of the Communicator.
+  std::shared_ptr<const void> home;
+  std::unique_ptr<Operation> operation;
+  std::shared_ptr<detail::WorkState> work;  // shared with the caller's Work
+  bool started = false;
+  bool ended = false;
+  bool failed = false;
+};
+using Batch = std::vector<PendingCall>;
+
+// Issues calls that one Work stands for: each takes its place among the calls of its communicator, in this order.
+// Throws Error(kInvalidArgument) for a communicator that was destroyed; nothing was issued then.
+void issue_calls(Batch& collectives, Batch& transfers, detail::WorkState& work);
+
+// Operations that progress together: those of a stream, or of a group. Collectives come in batches: the calls of one
+// batch progress together, and the next batch begins when all have ended. Transfers have no order among each other.
+// Has no thread: whoever calls lends it one. One thread at a time.
+class Rotation {
+ public:
+  // Even where something always moves, now and then somebody has to look_around().
+  static constexpr std::uint32_t kRoundsPerLook = 4096;
+
+  // The calls were issued.
+  void add(Batch collectives, Batch transfers);
+
+  // Carries everything on that can get on. Returns whether anything moved. Never sleeps.
+  bool round();
+  // While nothing moves: time for what costs more than a look at memory.
+  void look_around();
+  // Works whose last call has ended; to be settled by whoever owns this, without its locks.
+  std::vector<std::shared_ptr<detail::WorkState>>& ended() { return ended_; }
+
+  bool empty() const { return queue_.empty() && transfers_.empty(); }
+  // What the operations at work wait on; valid until the next round.
+  std::span<Transport* const> transports() const { return transports_; }
+
+ private:
+  bool carry_on(PendingCall& call);
+  bool progress_transports();
+  void retire();
+  void find_contexts();
+  template <class Function>
+  void for_each_active(Function function);
+
+  std::deque<Batch> queue_;
+  Batch transfers_;
+  // Of the operations at work, each once.
+  std::vector<CallContext*> contexts_;
+  std::vector<Transport*> transports_;
+  bool some_ended_ = false;
+  std::vector<std::shared_ptr<detail::WorkState>> ended_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,230 @@
+#include "communicator/stream_engine.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <system_error>
+#include <utility>
+
+namespace tutti::detail {
+// From construction to destruction somebody helps, and the thread keeps out of the way.
+class StreamEngine::Helping {
+ public:
+  explicit Helping(StreamEngine& engine) : engine_(engine) {
+    const std::lock_guard lock(engine.mutex_);
+    add(engine.helpers_, 1);
+    spin_ = engine.spin_;
+    if (engine.state_ == State::kNapping) engine.wake();  // it has the drive lock
+  }
+  ~Helping() {
+    const std::lock_guard lock(engine_.mutex_);
+    note(engine_.helpers_, peek(engine_.helpers_) - 1);
+    if (engine_.needed()) engine_.wake();
+  }
+  bool spin() const { return spin_; }
+
+ private:
+  StreamEngine& engine_;
+  bool spin_;
+};
+
+StreamEngine::~StreamEngine() {
+  // A stream that was closed in a callback: this may be its thread, or nobody waits for it.
+  if (thread_.joinable()) thread_.detach();
+}
+
+void StreamEngine::issue(Batch collectives, Batch transfers, const std::shared_ptr<WorkState>& work) {
+  check_process();
+  const std::lock_guard lock(mutex_);
+  start_thread();
+  issue_calls(collectives, transfers, *work);
+  pending_.insert(work);
+  for (const Batch* batch : {&collectives, &transfers}) {
+    for (const PendingCall& call : *batch) spin_ = spin_ && call.operation->context().spin();
+  }
+  const bool nothing_else = peek(unsettled_) == 0;
+  const bool posts = !transfers.empty();
+  issued_.emplace_back(std::move(collectives), std::move(transfers));
+  note(issues_, peek(issues_) + 1);
+  note(unsettled_, peek(unsettled_) + 1);
+  if (peek(helpers_) == 0 && (nothing_else || posts)) wake();
+}
+
+void StreamEngine::wake() {
+  if (state_ == State::kAwake || rung_ || !bell_) return;
+  rung_ = true;
+  bell_->ring();
+}
+
+void StreamEngine::start_thread() {
+  if (thread_.joinable()) return;
+  bell_.emplace();
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's threads
+  try {
+    thread_ = std::thread([self = shared_from_this()] { self->run_thread(); });
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw Error(ErrorCode::kSystem, std::string("cannot start a stream's thread: ") + error.what() +
+                                        "; raise the limit of processes (ulimit -u), or use fewer streams");
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void StreamEngine::check_process() const {
+  if (peek(forked_) == 0) return;
+  throw Error(ErrorCode::kUnsupported,
+              "used after fork: this stream belongs to the parent process; create a new one in the child");
+}
+
+void StreamEngine::run_thread() {
+  pthread_setname_np(pthread_self(), "tutti-stream");
+  Waiter waiter({}, false);  // the cores are for whoever computes
+  waiter.also_wake_on(bell_->descriptor());
+  while (sleep_until_needed()) {
+    driving_.lock();
+    waiter.reset();
+    while (needed()) {
+      const bool moved = turn(waiter);
+      if (!rotation_.ended().empty()) break;
+      if (!moved && nap(waiter)) rotation_.look_around();
+    }
+    release();
+  }
+}
+
+bool StreamEngine::sleep_until_needed() {
+  std::unique_lock lock(mutex_);
+  while (!needed()) {
+    if (closed_ && pending_.empty()) return false;
+    state_ = State::kAsleep;
+    lock.unlock();
+    bell_->sleep();
+    lock.lock();
+    state_ = State::kAwake;
+    bell_->silence();
+    rung_ = false;
+  }
+  return true;
+}
+
+bool StreamEngine::nap(Waiter& waiter) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!needed() || peek(issues_) != taken_) return false;
+    state_ = State::kNapping;
+  }
+  const bool look = waiter.pause();
+  const std::lock_guard lock(mutex_);
+  state_ = State::kAwake;
+  if (std::exchange(rung_, false)) bell_->silence();
+  return look;
+}
+
+bool StreamEngine::turn(Waiter& waiter) {
+  if (peek(issues_) != taken_) {
+    std::vector<std::pair<Batch, Batch>> issued;
+    {
+      const std::lock_guard lock(mutex_);
+      issued.swap(issued_);
+      taken_ = peek(issues_);
+    }
+    for (auto& [collectives, transfers] : issued) rotation_.add(std::move(collectives), std::move(transfers));
+  }
+  const bool moved = rotation_.round();
+  waiter.listen_to(rotation_.transports());
+  if (moved) waiter.reset();
+  if (++turns_ % Rotation::kRoundsPerLook == 0) rotation_.look_around();
+  return moved;
+}
+
+void StreamEngine::release() {
+  std::vector<std::shared_ptr<WorkState>> ended;
+  ended.swap(rotation_.ended());
+  if (!ended.empty()) {
+    const std::lock_guard lock(mutex_);
+    note(unsettled_, peek(unsettled_) - ended.size());
+  }
+  driving_.unlock();
+  for (const auto& work : ended) {
+    work->settle();
+    const std::lock_guard lock(mutex_);
+    if (const auto error = work->error(); error && !first_error_) first_error_ = error;
+    pending_.erase(work);
+    if (closed_ && pending_.empty()) wake();
+  }
+}
+
+bool StreamEngine::help(const WorkState& work, std::optional<Deadline> deadline) {
+  check_process();
+  const Helping helping(*this);
+  Waiter waiter({}, helping.spin());
+  const auto over = [&] { return deadline && Clock::now() >= *deadline; };
+  while (!work.done()) {
+    if (over()) return false;
+    if (!driving_.try_lock()) {
+      waiter.pause();
+      continue;
+    }
+    while (!work.done() && !over()) {
+      const bool moved = turn(waiter);
+      if (!rotation_.ended().empty()) break;
+      if (!moved && waiter.pause()) rotation_.look_around();
+    }
+    release();
+  }
+  return true;
+}
+
+void StreamEngine::help_callers_slowly() {
+  for (const CallbackScope* scope = CallbackScope::innermost(); scope != nullptr; scope = scope->outer()) {
+    StreamEngine* engine = scope->engine();
+    if (engine == nullptr || !engine->driving_.try_lock()) continue;
+    Waiter waiter({}, false);
+    if (!engine->turn(waiter)) engine->rotation_.look_around();
+    engine->release();
+  }
+}
+
+void StreamEngine::wait_for_all() {
+  std::vector<std::shared_ptr<WorkState>> pending;
+  {
+    const std::lock_guard lock(mutex_);
+    pending.assign(pending_.begin(), pending_.end());
+  }
+  for (const auto& work : pending) help(*work, std::nullopt);
+}
+
+void StreamEngine::synchronize() {
+  check_process();
+  if (CallbackScope::is_inside(*this)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "a callback of a stream's call synchronizes the stream, which goes on when the callback has returned");
+  }
+  wait_for_all();
+  const std::lock_guard lock(mutex_);
+  if (const auto error = std::exchange(first_error_, std::nullopt)) throw Error(*error);
+}
+
+void StreamEngine::close() {
+  if (peek(forked_) != 0) {
+    if (thread_.joinable()) thread_.detach();
+    return;
+  }
+  const bool inside = CallbackScope::is_inside(*this);
+  const auto busy = [this] {
+    const std::lock_guard lock(mutex_);
+    return !pending_.empty();
+  };
+  while (!inside && busy()) wait_for_all();
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  wake();
+  lock.unlock();
+  if (!thread_.joinable()) return;
+  if (inside) return thread_.detach();
+  thread_.join();
+}
+
+}  // namespace tutti::detail

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "communicator/operation.h"
+#include "communicator/transfer_calls.h"
+#include "executor/point_to_point.h"
+
+namespace tutti {
+
+// One send or receive, from its place among those that match the same messages to its end.
+class TransferOperation final : public Operation {
+ public:
+  // request: checked.
+  TransferOperation(TransferCalls& calls, const TransferRequest& request, std::chrono::milliseconds limit);
+  ~TransferOperation() override;
+
+  void issue() override;
+  Progress progress() override;
+  std::string describe() const override;
+  std::vector<int> awaited() const override;
+  int source() const override { return sending_ ? -1 : transfer_.peer; }
+
+ protected:
+  void check(Clock::duration idle) override;
+
+ private:
+  Progress move();
+  Progress end_with_failure();
+  int last_to_leave() const;
+
+  TransferCalls& calls_;
+  const bool sending_;
+  Transfer transfer_;
+  bool done_ = false;
+  std::optional<Clock::time_point> gone_since_;  // the peer said goodbye
+};
+
+}  // namespace tutti

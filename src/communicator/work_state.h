@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/sync.h"
+#include "tutti/error.h"
+#include "tutti/work.h"
+
+namespace tutti::detail {
+
+class StreamEngine;
+
+// What all Works of one call on a stream, or of one group, stand for: whether it has ended and how, and who wants to
+// know. Shared by the Works and by whoever carries the call on; outlives communicator and stream. Any thread.
+class WorkState : public std::enable_shared_from_this<WorkState> {
+ public:
+  // engine: who carries it on; null for a group without a stream.
+  explicit WorkState(std::shared_ptr<StreamEngine> engine);
+  ~WorkState();
+
+  // For whoever makes and carries it on. It stands for so many calls; `sequence`: of the only one, if it has one.
+  void issue(std::size_t calls, std::uint64_t sequence, Clock::time_point now);
+  void start(Clock::time_point now);
+  // One of its calls has ended. True: that was the last one, and settle() must follow. Waits for nobody.
+  bool end_call(const std::optional<Error>& error, int source, Clock::time_point now);
+  // Runs the callbacks, if there are any; then it is done. Without any lock.
+  void settle();
+  // Nothing was issued: it is done, with or without an error.
+  void end_without_calls(const std::optional<Error>& error);
+  // Its Work.
+  Work work();
+
+  // What Work offers.
+  bool done() const;
+  // Until it is done, at most until the deadline: then false. Throws its error.
+  bool wait(std::optional<Deadline> deadline);
+  std::optional<Error> error() const;
+  void then(Work::Callback callback);
+  std::uint64_t sequence() const;
+  int source() const;
+  Clock::time_point issued() const;
+  Clock::time_point started() const;
+  Clock::time_point ended() const;
+
+ private:
+  // In order. While it settles it is done for its callbacks and for nobody else, so that whoever waited for it finds
+  // what they did.
+  enum Stage : std::uint64_t { kRecorded, kIssued, kSettling, kDone };
+
+  void check_may_wait() const;
+  void call_back(const Work::Callback& callback);
+  template <class T>
+  T read(const T& member) const {
+    const std::lock_guard lock(mutex_);
+    return member;
+  }
+
+  const std::shared_ptr<StreamEngine> engine_;  // shared: a Work may outlive its stream
+  Word stage_{kRecorded};
+
+  mutable std::mutex mutex_;  // guards what is below
+  std::size_t calls_ = 0;     // that have not ended
+  std::vector<Work::Callback> callbacks_;
+  std::optional<Error> error_;
+  std::uint64_t sequence_ = 0;
+  int source_ = -1;
+  Clock::time_point issued_{};
+  Clock::time_point started_{};
+  Clock::time_point ended_{};
+};
+
+}  // namespace tutti::detail
