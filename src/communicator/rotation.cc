@@ -11,6 +11,9 @@ namespace {
 
 // Nobody whose calls are on their way can be destroyed.
 void enter_all(std::initializer_list<Batch*> batches) {
+  for (Batch* batch : batches) {
+    for (PendingCall& call : *batch) call.operation->context().check_usable("a call of a stream or group");
+  }
   std::vector<OutstandingCalls*> entered;
   for (Batch* batch : batches) {
     for (PendingCall& call : *batch) {
@@ -20,7 +23,7 @@ void enter_all(std::initializer_list<Batch*> batches) {
         continue;
       }
       for (OutstandingCalls* outstanding : entered) outstanding->leave();
-      throw context.closed_error(call.operation->describe());
+      throw context.closed_error("a call of a stream or group");
     }
   }
 }
