@@ -65,13 +65,13 @@ void WorkState::call_back(const Work::Callback& callback) {
     callback(work());
     return;
   } catch (const Error& error) {
-    thrown = error;
+    thrown.emplace(error.code(), std::string("a callback threw: ") + error.what(), error.peer());
   } catch (const std::exception& error) {
     thrown.emplace(ErrorCode::kInvalidArgument, std::string("a callback threw: ") + error.what());
   } catch (...) {
     thrown.emplace(ErrorCode::kInvalidArgument, "a callback threw something that is no std::exception");
   }
-  log_warn("a callback of a Work threw: {}", thrown->what());
+  log_warn("{}", thrown->what());
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = thrown;
 }

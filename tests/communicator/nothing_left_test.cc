@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <thread>
 
 #include "communicator/values.h"
@@ -109,6 +111,39 @@ TEST_P(NothingIsLeft, OfCommunicatorsThatFailed) {
     run_ranks(
         ranks, [](Communicator&) {}, impossible);
   }
+  expect_back_to(before);
+}
+
+// Streams that end with calls, without any, with a communicator that failed, and in a callback of theirs.
+TEST_P(NothingIsLeft, OfAThousandStreams) {
+  const auto ranks = static_cast<int>(GetParam().size());
+  const int streams = reduced() ? 50 : 1000;
+  const Holdings before = Holdings::now();
+  run_ranks(
+      ranks,
+      [streams](Communicator& communicator) {
+        for (int i = 0; i < streams / communicator.ranks(); ++i) {
+          const HostStream unused;
+          std::vector<int> values(100, 1);
+          HostStream stream;
+          communicator.all_reduce(values.data(), values.data(), values.size(), DataType::kI32, kSum, stream);
+          if (i % 2 == 0) communicator.barrier(stream).then([](const Work&) {});
+          if (i % 3 == 0) communicator.barrier();
+          auto own = std::make_unique<HostStream>();
+          std::atomic<bool> gone{false};
+          communicator.barrier(*own).then([&](const Work&) {
+            own.reset();
+            gone = true;
+          });
+          stream.synchronize();
+          while (!gone) std::this_thread::yield();
+        }
+        HostStream stream;
+        communicator.barrier(stream);
+        const Work work = communicator.barrier(stream);
+        if (communicator.rank() == 0) communicator.abort();
+      },
+      on_hosts(GetParam()));
   expect_back_to(before);
 }
 

@@ -1,0 +1,352 @@
+#include "tutti/work.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "communicator/ways.h"
+#include "support/ranks.h"
+#include "tutti/group.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+class Works : public OnHosts {};
+TUTTI_ON_ALL_HOSTS(Works);
+
+template <class Condition>
+void until(Condition condition) {
+  while (!condition()) std::this_thread::sleep_for(milliseconds(1));
+}
+
+ErrorCode code_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "no error";
+  return ErrorCode::kAborted;
+}
+
+TEST(Work, OfNoCallIsDone) {
+  const Work work;
+  EXPECT_TRUE(work.done());
+  EXPECT_NO_THROW(work.wait());
+  EXPECT_TRUE(work.wait(milliseconds(0)));
+  EXPECT_FALSE(work.error());
+  EXPECT_EQ(work.sequence(), 0u);
+  EXPECT_EQ(work.source(), -1);
+  int called = 0;
+  work.then([&](const Work&) { ++called; });
+  EXPECT_EQ(called, 1);
+}
+
+TEST_P(Works, OfABlockingCallIsDoneAndHasItsNumber) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        int value = 1;
+        communicator.barrier();
+        const Work work = communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum);
+        EXPECT_TRUE(work.done());
+        EXPECT_EQ(work.sequence(), 2u);
+        EXPECT_EQ(work.issued(), Work::Time{});
+      },
+      setup());
+}
+
+// Rank 0 is late: the others may poll, wait for a while, and go on to wait.
+TEST_P(Works, MayBePolledAndAwaitedForAWhile) {
+  std::atomic<int> gave_up{0};
+  expect_ranks(
+      kRanks,
+      [&](Communicator& communicator) {
+        HostStream stream;
+        int value = 1;
+        if (communicator.rank() == 0) until([&] { return gave_up.load() == kRanks - 1; });
+        const Work work = communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum, stream);
+        if (communicator.rank() > 0) {
+          EXPECT_FALSE(work.wait(milliseconds(20)));
+          EXPECT_FALSE(work.done());
+          EXPECT_FALSE(work.error());
+          EXPECT_EQ(work.ended(), Work::Time{});
+          ++gave_up;
+        }
+        until([&] { return work.done(); });
+        EXPECT_TRUE(work.wait(milliseconds(0)));
+        EXPECT_EQ(value, 3);
+      },
+      setup());
+}
+
+TEST_P(Works, CallBackWhenTheyHaveEnded) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        HostStream stream;
+        for (int i = 0; i < 20; ++i) {
+          int value = 1;
+          int seen = 0;
+          std::atomic<int> called{0};
+          const Work work = communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum, stream);
+          work.then([&](const Work& ended) {
+            EXPECT_TRUE(ended.done());
+            EXPECT_TRUE(ended.wait(milliseconds(0)));
+            EXPECT_FALSE(ended.error());
+            EXPECT_NE(ended.ended(), Work::Time{});
+            seen = value;
+            ++called;
+          });
+          work.wait();
+          // Whoever has waited finds what the callbacks did.
+          EXPECT_EQ(called, 1);
+          EXPECT_EQ(seen, 3);
+          work.then([&](const Work&) { ++called; });
+          EXPECT_EQ(called, 2);
+        }
+      },
+      setup());
+}
+
+// A chain of calls in which each callback issues the next.
+TEST_P(Works, ChainFurtherCallsByTheirCallbacks) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        HostStream stream;
+        std::vector<int> values(1000, 1);
+        std::atomic<int> left{10};
+        std::function<void(const Work&)> next = [&](const Work&) {
+          if (--left == 0) return;
+          communicator.all_reduce(values.data(), values.data(), values.size(), DataType::kI32, kSum, stream).then(next);
+        };
+        communicator.all_reduce(values.data(), values.data(), values.size(), DataType::kI32, kSum, stream).then(next);
+        until([&] { return left == 0; });
+        EXPECT_EQ(values.back(), 59049);  // 3^10
+      },
+      setup());
+}
+
+TEST_P(Works, KeepWhatACallbackThrows) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        HostStream stream;
+        int value = 1;
+        const Work work = communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum, stream);
+        work.then([](const Work&) { throw std::runtime_error("the optimizer has no state"); });
+        try {
+          work.wait();
+          ADD_FAILURE() << "no error";
+        } catch (const Error& error) {
+          EXPECT_NE(std::string(error.what()).find("the optimizer has no state"), std::string::npos) << error.what();
+        }
+        work.then([](const Work&) { throw std::runtime_error("later"); });
+        work.then([](const Work&) { throw 1; });
+        EXPECT_NE(std::string(work.error()->what()).find("the optimizer has no state"), std::string::npos);
+        EXPECT_EQ(value, 3);
+        communicator.barrier();  // which stays usable
+      },
+      setup());
+}
+
+TEST_P(Works, MayNotBeAwaitedInACallbackOfTheirOwnStream) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        HostStream stream, other;
+        std::atomic<bool> refused{false};
+        std::atomic<bool> synchronize_refused{false};
+        int first = 1, second = 1, third = 1;
+        Work late;
+        const Work work = communicator.all_reduce(&first, &first, 1, DataType::kI32, kSum, stream);
+        work.then([&](const Work&) {
+          late = communicator.all_reduce(&second, &second, 1, DataType::kI32, kSum, stream);
+          refused = code_of([&] { late.wait(); }) == ErrorCode::kInvalidArgument;
+          synchronize_refused = code_of([&] { stream.synchronize(); }) == ErrorCode::kInvalidArgument;
+        });
+        work.wait();
+        EXPECT_TRUE(refused);
+        EXPECT_TRUE(synchronize_refused);
+        late.wait();
+        EXPECT_EQ(second, 3);
+        // Another stream may be awaited.
+        const Work outer = communicator.barrier(stream);
+        outer.then(
+            [&](const Work&) { communicator.all_reduce(&third, &third, 1, DataType::kI32, kSum, other).wait(); });
+        outer.wait();
+        EXPECT_EQ(third, 3);
+      },
+      setup());
+}
+
+// The thread that calls back is not there for the stream meanwhile, but whoever waits is.
+TEST_P(Works, AreHelpedByWhoeverWaitsWhileACallbackIsBusy) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        HostStream stream;
+        std::atomic<bool> in_callback{false}, go_on{false};
+        int first = 1, second = 1;
+        Group group(stream);  // so that the callback is there before the call
+        const Work busy = communicator.all_reduce(&first, &first, 1, DataType::kI32, kSum);
+        busy.then([&](const Work&) {
+          in_callback = true;
+          until([&] { return go_on.load(); });
+        });
+        group.end();
+        until([&] { return in_callback.load(); });
+        const Work work = communicator.all_reduce(&second, &second, 1, DataType::kI32, kSum, stream);
+        work.wait();
+        EXPECT_EQ(second, 3);
+        EXPECT_FALSE(busy.done());
+        go_on = true;
+        busy.wait();
+      },
+      setup());
+}
+
+// In a callback, blocking calls wait behind what the stream still has to do: that goes on.
+TEST_P(Works, CallBackIntoBlockingCallsAndDestroy) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        HostStream stream;
+        std::vector<int> values(50'000, 1);
+        int value = 1;
+        const Work first = communicator.barrier(stream);
+        first.then([&](const Work&) {
+          for (int i = 0; i < 5; ++i) {
+            communicator.all_reduce(values.data(), values.data(), values.size(), DataType::kI32, kSum, stream);
+          }
+          communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum);
+          communicator.barrier(stream);
+          communicator.destroy();
+        });
+        first.wait();
+        EXPECT_EQ(value, 3);
+        EXPECT_EQ(values.back(), 243);
+        EXPECT_THROW(communicator.barrier(), Error);
+      },
+      setup());
+}
+
+TEST_P(Works, MayEndTheirStreamInACallback) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        auto stream = std::make_unique<HostStream>();
+        int value = 1;
+        const Work first = communicator.barrier(*stream);
+        Work last;
+        first.then([&](const Work&) {
+          last = communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum, *stream);
+          stream.reset();
+        });
+        first.wait();
+        last.wait();
+        EXPECT_EQ(value, 3);
+      },
+      setup());
+}
+
+class Limits : public OnHosts {};
+TUTTI_ON_ALL_HOSTS(Limits);
+
+// Blocking calls, calls on a stream and in a group; limits of the communicator and of the call.
+TEST_P(Limits, FailTheCommunicatorOnAllRanks) {
+  for (const char* where : {"blocking", "stream", "group"}) {
+    for (const bool own_limit : {false, true}) {
+      std::atomic<int> failed{0};
+      RankSetup limited = setup();
+      if (!own_limit) limited.options.timeout = milliseconds(60);
+      const auto ends = run_ranks(
+          kRanks,
+          [&](Communicator& communicator) {
+            int value = 1;
+            communicator.barrier(Stream().within(std::chrono::seconds(60)));
+            if (communicator.rank() == 1) {
+              until([&] { return failed.load() == kRanks - 1; });
+              return;
+            }
+            HostStream thread;
+            const Stream plain = std::string(where) == "stream" ? Stream(thread) : Stream();
+            const Stream stream = own_limit ? plain.within(milliseconds(60)) : plain;
+            try {
+              if (std::string(where) == "group") {
+                Group group(stream);
+                communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum);
+                group.end();
+              } else {
+                communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum, stream).wait();
+              }
+            } catch (const Error&) {
+              ++failed;
+              throw;
+            }
+            ++failed;
+          },
+          limited);
+      for (const int r : {0, 2}) {
+        const RankEnd& end = ends[static_cast<std::size_t>(r)];
+        ASSERT_TRUE(end.error) << where << ": " << end.text;
+        EXPECT_EQ(end.error->code(), ErrorCode::kTimeout) << where << ": " << end.text;
+        for (const char* part : {"all_reduce i32×1 sum #2", "\"dp\"", "60 ms"}) {
+          EXPECT_NE(end.text.find(part), std::string::npos) << where << ": no " << part << " in: " << end.text;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Limits, DoNotDisturbCallsThatEndInTime) {
+  RankSetup limited = setup();
+  limited.options.timeout = std::chrono::seconds(60);
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        HostStream stream;
+        for (int i = 0; i < 50; ++i) {
+          int value = 1;
+          communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum, stream).wait();
+          communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum);
+          EXPECT_EQ(value, 9);
+        }
+      },
+      limited);
+}
+
+TEST_P(Limits, OfAReceiveNameTheSender) {
+  const auto ends = run_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        int value = 0;
+        communicator.barrier();
+        if (communicator.rank() == 0) {
+          communicator.recv(&value, 1, DataType::kI32, 2, 4, Stream().within(milliseconds(30)));
+        } else {
+          communicator.recv(&value, 1, DataType::kI32, 0, 4);
+        }
+      },
+      setup());
+  for (const RankEnd& end : ends) {
+    ASSERT_TRUE(end.error) << end.text;
+    EXPECT_EQ(end.error->code(), ErrorCode::kTimeout) << end.text;
+    for (const char* part : {"recv i32×1 from 2 tag 4", "30 ms", "waits for rank 2"}) {
+      EXPECT_NE(end.text.find(part), std::string::npos) << "no " << part << " in: " << end.text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti
