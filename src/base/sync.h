@@ -21,6 +21,17 @@ inline void publish(Word& word, std::uint64_t value) { word.store(value, std::me
 // Reads the word; what its publisher wrote before is visible when the value is the one it published.
 inline std::uint64_t observe(const Word& word) { return word.load(std::memory_order_acquire); }
 
+// The same, after everything that this thread has read before: for a reader who must know whether what it read was
+// still what the publisher meant. (What it read may be changing meanwhile, so it may not be used before.)
+inline std::uint64_t observe_after_reads(const Word& word) {
+#if defined(__aarch64__)
+  asm volatile("dmb ishld" ::: "memory");
+#else
+  asm volatile("" ::: "memory");  // x86-64 keeps the order of loads
+#endif
+  return observe(word);
+}
+
 // Reads a word that only this side writes, or a value that carries no data with it.
 inline std::uint64_t peek(const Word& word) { return word.load(std::memory_order_relaxed); }
 

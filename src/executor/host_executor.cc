@@ -189,6 +189,7 @@ std::vector<int> HostExecutor::awaited(const Call& call) const {
 }
 
 void HostExecutor::withdraw() {
+  publish(progress_, kWithdrawn);  // observed by StepExecution::withdrawn()
   for (const auto& channel : channels_) {
     for (Endpoint& endpoint : channel->endpoints()) {
       if (endpoint.transport != nullptr) endpoint.transport->withdraw(endpoint);

@@ -75,6 +75,8 @@ StepExecution::Outcome StepExecution::run() {
     if (!find_room()) return Outcome::kBlocked;
   }
   compute();
+  // That peer has failed, and this rank is about to hear why.
+  if (reads_in_place_ && withdrawn()) return Outcome::kBlocked;
   for (Endpoint* endpoint : from_.endpoints) settle(*endpoint, *arrived(*endpoint));
   if (sends(step_)) publish_value();
   for (Endpoint* endpoint : from_.endpoints) settle_credit(*endpoint);
@@ -101,12 +103,24 @@ StepExecution::Outcome StepExecution::check_messages() {
   for (const Endpoint* endpoint : from_.endpoints) {
     const Line& line = *arrived(*endpoint);
     const Descriptor descriptor = Descriptor::unpack(line.descriptor);
+    reads_in_place_ |= descriptor.way == Way::kRead;
     const bool readable = descriptor.way != Way::kRead || payload(*endpoint, line, descriptor) != nullptr;
     if (readable && part_offset_ + bytes_ <= descriptor.length) continue;
     peer_ = endpoint->peer;
     return Outcome::kBadMessage;
   }
   return Outcome::kDone;
+}
+
+// Whether a buffer in which values were read became its caller's again before they were read.
+bool StepExecution::withdrawn() {
+  for (const Endpoint* endpoint : from_.endpoints) {
+    if (Descriptor::unpack(arrived(*endpoint)->descriptor).way != Way::kRead) continue;
+    if (observe_after_reads(*endpoint->progress_in) != kWithdrawn) continue;  // published by HostExecutor::withdraw()
+    peer_ = endpoint->peer;
+    return true;
+  }
+  return false;
 }
 
 // A message that only has to be stored, in one piece, may be received where it belongs.

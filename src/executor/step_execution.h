@@ -30,6 +30,7 @@ class StepExecution {
   static constexpr std::size_t kNoSlot = ~std::size_t{0};
 
   Outcome check_messages();
+  bool withdrawn();
   void post_destination(Endpoint& endpoint);
   bool find_room();
   bool maps_value() const;
@@ -60,6 +61,7 @@ class StepExecution {
   const std::byte* buffer_ = nullptr;             // the caller's buffer that place_ is in …
   const SharedHeap::Location* shared_ = nullptr;  // … and where that lies in the shared heap, if it does
   Endpoint::Sent sent_;
+  bool reads_in_place_ = false;  // out of a peer's buffer
   int peer_ = -1;
   std::uint64_t peer_signature_ = 0;
   alignas(64) std::array<std::byte, Line::kPayload> inline_value_;

@@ -16,6 +16,10 @@ class PeerSegments;
 inline constexpr int kMaxChannels = 4;
 inline constexpr int kMaxWindow = 8;
 
+// In a progress word: the rank's calls have failed. Their buffers are the caller's again, and what was read there
+// without knowing that counts for nothing.
+inline constexpr std::uint64_t kWithdrawn = ~std::uint64_t{0};
+
 // One rank's end of the two connections, one each way, that it shares with a peer on one channel.
 //
 // Whoever executes calls owns it and works on memory only: lines it publishes, lines it observes. When the peer maps
@@ -47,7 +51,7 @@ struct Endpoint {
   Word* credit_out = nullptr;         // this rank -> peer: "consumed up to", where no line goes the other way
   const Word* credit_in = nullptr;    // peer -> this rank: the same
   const Word* taken_in = nullptr;     // the transport has read the messages up to here; null: the peer reads them itself
-  const Word* progress_in = nullptr;  // the peer has finished all calls up to here; null: it never says
+  const Word* progress_in = nullptr;  // the peer has finished all calls up to here, or kWithdrawn; null: it never says
 
   PeerSegments* segments = nullptr;    // the peer's memory that this rank can read in place; null: none
   const Word* confirmed_in = nullptr;  // peer -> this rank: bit s is set once it can read segment s; null: never
