@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <random>
 #include <stdexcept>
 
@@ -17,13 +18,17 @@ constexpr int kIdleTurns = 3'000'000;
 }  // namespace
 
 World::World(int ranks, const WorldOptions& options)
-    : placement_(options.host_of.empty() ? Placement(ranks) : Placement(options.host_of)) {
+    : channels_(static_cast<std::uint32_t>(options.channels)),
+      placement_(options.host_of.empty() ? Placement(ranks) : Placement(options.host_of)) {
   for (int h = 0; h < placement_.hosts(); ++h) hosts_.push_back(std::make_unique<Host>());
   const Layout any = placement_.layout(0);
-  std::vector<std::uint32_t> area_of;
+  if (options.faults) {
+    faults_ =
+        std::make_unique<FaultNetwork>(ranks, options.window, std::max(options.large_ring_bytes, options.piece_bytes));
+  }
   for (int r = 0; r < ranks; ++r) {
     Host& host = *hosts_[static_cast<std::size_t>(host_of(any, r))];
-    area_of.push_back(static_cast<std::uint32_t>(host.members.size()));
+    area_of_.push_back(static_cast<std::uint32_t>(host.members.size()));
     host.members.push_back(r);
   }
   for (const auto& host : hosts_) {
@@ -32,6 +37,7 @@ World::World(int ranks, const WorldOptions& options)
     host->layout.channels = static_cast<std::uint32_t>(options.channels);
     host->layout.window = options.window;
     host->layout.large_ring_bytes = options.large_ring_bytes;
+    host->layout.piece_bytes = options.piece_bytes;
     host->segment = Segment::create(host->layout.segment_bytes());
   }
   for (int r = 0; r < ranks; ++r) {
@@ -39,9 +45,12 @@ World::World(int ranks, const WorldOptions& options)
     rank->layout = placement_.layout(r);
     rank->health = std::make_unique<Health>(ranks);
     Host& host = *hosts_[static_cast<std::size_t>(host_of(any, r))];
-    const std::uint32_t own = area_of[static_cast<std::size_t>(r)];
+    const std::uint32_t own = area_of_[static_cast<std::size_t>(r)];
     std::byte* memory = host.segment.data();
-    if (static_cast<int>(host.members.size()) < ranks) {
+    if (faults_ != nullptr) {
+      rank->faulty = &faults_->add_rank(*rank->health);
+      rank->transports.push_back(rank->faulty);
+    } else if (static_cast<int>(host.members.size()) < ranks) {
       TcpLimits limits;
       limits.window = options.window;
       limits.max_message_bytes = static_cast<std::uint32_t>(options.large_ring_bytes);
@@ -52,7 +61,7 @@ World::World(int ranks, const WorldOptions& options)
     for (int peer = 0; peer < ranks; ++peer) {
       const bool local = host_of(any, peer) == host_of(any, r);
       rank->segments.push_back(local ? std::make_unique<PeerSegments>(confirmed_word(
-                                           host.layout, memory, own, area_of[static_cast<std::size_t>(peer)]))
+                                           host.layout, memory, own, area_of_[static_cast<std::size_t>(peer)]))
                                      : nullptr);
     }
     for (int c = 0; c < options.channels; ++c) {
@@ -61,23 +70,19 @@ World::World(int ranks, const WorldOptions& options)
           std::make_unique<Channel>(rank->layout, c, memory + host.layout.area(own),
                                     SlotRing(host.layout.small_ring(index), host.layout.small_ring_bytes, 0),
                                     SlotRing(host.layout.large_ring(index), host.layout.large_ring_bytes, 1));
-      for (Endpoint& endpoint : channel->endpoints()) {
-        if (endpoint.peer == r) continue;
-        if (host_of(any, endpoint.peer) == host_of(any, r)) {
-          connect_shared_memory(endpoint, host.layout, memory, index, own, area_of[endpoint.peer]);
-          endpoint.segments = rank->segments[endpoint.peer].get();
-        } else {
-          rank->tcp->add_endpoint(endpoint);
-        }
-      }
       rank->channels.push_back(std::move(channel));
     }
     rank->executor = std::make_unique<HostExecutor>(
         ExecutorParts{rank->channels, rank->transports, *rank->health, progress_word(host.layout, memory, own)});
     rank->executor->read_in_place_from(0);  // tests use small messages
     ranks_.push_back(std::move(rank));
+    for (const auto& channel : ranks_.back()->channels) {
+      for (Endpoint& endpoint : channel->endpoints()) {
+        if (endpoint.peer != r) connect(r, endpoint, endpoint.channel);
+      }
+    }
   }
-  for (int low = 0; low < ranks; ++low) {
+  for (int low = 0; faults_ == nullptr && low < ranks; ++low) {
     for (int high = low + 1; high < ranks; ++high) {
       if (host_of(any, low) == host_of(any, high)) continue;
       int pair[2];
@@ -97,7 +102,7 @@ World::~World() {
   }
 }
 
-bool World::drive(std::vector<Call>& calls, std::uint64_t seed) {
+bool World::drive(std::span<Call* const> calls, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<bool> done(calls.size(), false);
   std::size_t left = calls.size();
@@ -107,8 +112,8 @@ bool World::drive(std::vector<Call>& calls, std::uint64_t seed) {
       if (transport->progress()) idle = 0;
     }
     if (done[r]) continue;
-    const auto before = calls[r].cursors;
-    switch (executor(static_cast<int>(r)).progress(calls[r])) {
+    const auto before = calls[r]->cursors;
+    switch (executor(static_cast<int>(r)).progress(*calls[r])) {
       case Progress::kDone:
         done[r] = true;
         --left;
@@ -118,12 +123,95 @@ bool World::drive(std::vector<Call>& calls, std::uint64_t seed) {
         return false;
       case Progress::kAgain:
         for (std::size_t c = 0; c < before.size(); ++c) {
-          if (before[c].step != calls[r].cursors[c].step || before[c].round != calls[r].cursors[c].round) idle = 0;
+          if (before[c].step != calls[r]->cursors[c].step || before[c].round != calls[r]->cursors[c].round) idle = 0;
         }
         break;
     }
   }
   return left == 0;
+}
+
+std::vector<Ending> World::run(std::span<Task> tasks, std::uint64_t seed, bool done_ranks_leave) {
+  constexpr int kTurnsToGetStuck = 300;  // of each task; more than anybody counts before it does something for others
+  std::mt19937_64 random(seed);
+  std::vector<Ending> endings(tasks.size(), Ending::kStuck);
+  std::vector<int> going_on(ranks_.size(), 0);
+  for (const Task& task : tasks) ++going_on[static_cast<std::size_t>(task.rank)];
+  std::size_t left = tasks.size();
+  const auto active = [&](int rank) {
+    return !faults_->killed(rank) && (!done_ranks_leave || going_on[static_cast<std::size_t>(rank)] > 0);
+  };
+  const auto end = [&](std::size_t task, Ending ending) {
+    endings[task] = ending;
+    --going_on[static_cast<std::size_t>(tasks[task].rank)];
+    --left;
+  };
+  const int patience = kTurnsToGetStuck * static_cast<int>(tasks.size());
+  for (int idle = 0; left > 0; ++idle) {
+    if (idle > patience) {
+      bool pending = false;
+      for (int r = 0; r < ranks(); ++r) pending |= active(r) && faults_->pending(r);
+      if (!pending) break;
+      idle = 0;
+    }
+    const std::size_t at = random() % tasks.size();
+    const Task& task = tasks[at];
+    if (active(task.rank)) poll(task.rank);
+    if (endings[at] != Ending::kStuck) continue;
+    if (faults_->killed(task.rank)) {
+      end(at, Ending::kKilled);
+      continue;
+    }
+    const Task::Turn turn = task.turn();
+    if (turn.moved || turn.progress != Progress::kAgain) idle = 0;
+    if (turn.progress == Progress::kDone) end(at, Ending::kDone);
+    if (turn.progress != Progress::kFailed) continue;
+    task.failed();
+    end(at, Ending::kFailed);
+  }
+  return endings;
+}
+
+Task World::task(int rank, Call& call) {
+  HostExecutor& host = executor(rank);
+  return {rank,
+          [&host, &call] {
+            const Progress progress = host.progress(call);
+            return Task::Turn{progress, host.advanced()};
+          },
+          [&host] { host.withdraw(); }};
+}
+
+void World::connect(int rank, Endpoint& endpoint, std::uint32_t connection) {
+  Rank& self = *ranks_[static_cast<std::size_t>(rank)];
+  endpoint.channel = static_cast<std::uint8_t>(connection);
+  const int host = host_of(self.layout, rank);
+  if (host_of(self.layout, endpoint.peer) == host) {
+    Host& shared = *hosts_[static_cast<std::size_t>(host)];
+    connect_shared_memory(endpoint, shared.layout, shared.segment.data(), connection,
+                          area_of_[static_cast<std::size_t>(rank)], area_of_[endpoint.peer]);
+    if (connection < channels_) endpoint.segments = self.segments[endpoint.peer].get();
+  } else if (self.faulty != nullptr) {
+    self.faulty->add_endpoint(endpoint);
+  } else {
+    self.tcp->add_endpoint(endpoint);
+  }
+}
+
+PointToPoint& World::point_to_point(int rank) {
+  Rank& self = *ranks_[static_cast<std::size_t>(rank)];
+  if (self.point_to_point != nullptr) return *self.point_to_point;
+  const Host& host = *hosts_[static_cast<std::size_t>(host_of(self.layout, rank))];
+  PointToPoint::Wiring wiring;
+  wiring.slots = host.segment.data() + host.layout.area(area_of_[static_cast<std::size_t>(rank)]);
+  wiring.piece_bytes = host.layout.piece_bytes;
+  wiring.pieces = [&host](int peer) { return host.layout.pieces(static_cast<std::uint32_t>(peer)); };
+  wiring.reserve = [](std::size_t, std::size_t) {};
+  wiring.connect = [this, rank](PointToPoint::Connection connection, Endpoint& endpoint) {
+    connect(rank, endpoint, channels_ + static_cast<std::uint32_t>(connection));
+  };
+  self.point_to_point = std::make_unique<PointToPoint>(ranks(), *self.health, std::move(wiring));
+  return *self.point_to_point;
 }
 
 bool World::quiet() {
