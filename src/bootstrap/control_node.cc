@@ -82,6 +82,7 @@ void ControlNode::admit_visitors() {
           case Purpose::kTree:
             return hello.communicator == setup_.own.communicator ? "" : "a tree has one name";
           case Purpose::kData:
+          case Purpose::kSurvivors:
             return scope_named(hello.communicator) != nullptr ? "" : "this rank has left the communicator";
         }
         return "";
@@ -89,7 +90,10 @@ void ControlNode::admit_visitors() {
       [this](const Hello& hello, ProvenSocket socket) {
         const int peer = static_cast<int>(hello.client_rank);
         if (hello.purpose == Purpose::kTree) return tree_->adopt(peer, std::move(socket));
-        if (ControlScope* scope = scope_named(hello.communicator)) scope->take_data(peer, std::move(socket.fd));
+        ControlScope* const scope = scope_named(hello.communicator);
+        if (scope == nullptr) return;
+        if (hello.purpose == Purpose::kSurvivors) return survivors(*scope).visit(peer, std::move(socket));
+        scope->take_data(peer, std::move(socket.fd));
       });
   listener_.also_known_as([this](const std::array<std::byte, 16>& communicator) -> std::optional<std::uint32_t> {
     const ControlScope* scope = scope_named(communicator);

@@ -55,6 +55,7 @@ class ControlNode {
   void poison(ControlScope& scope, const Poison& poison) { book_->poison(scope, poison); }
   void compare(ControlScope& scope, const CallDescription& mine) { book_->compare(scope, mine); }
   void connect_data(ControlScope& scope, int peer);
+  Survivors& survivors(ControlScope& scope) { return scope.survivors(setup_.silence); }
   // This rank leaves the communicator, which is gone here afterwards. With the last one it leaves the tree. `done` is
   // called when the other ranks can do without it, or after a bounded time.
   void leave(ControlScope& scope, std::uint64_t last_call, std::function<void()> done);

@@ -12,6 +12,7 @@
 #include "bootstrap/gathering.h"
 #include "bootstrap/host.h"
 #include "bootstrap/shared_node.h"
+#include "bootstrap/survivor_call.h"
 
 namespace tutti {
 namespace {
@@ -50,6 +51,9 @@ class SoloControlPlane : public ControlPlane {
   void set_describe_call(DescribeCall) override {}
   void set_data_handler(DataHandler) override {}
   void connect_data(int) override {}
+  std::unique_ptr<SurvivorCall> call_survivors(const Config&, Deadline) override {
+    throw Error(ErrorCode::kUnsupported, "a communicator of one rank has no survivors");
+  }
   std::vector<std::byte> derive_key(std::string_view purpose) const override { return key_for(own_, purpose); }
   void leave(std::uint64_t last_call) override { health_.leave(0, last_call); }
 
@@ -150,6 +154,22 @@ class TreeControlPlane : public ControlPlane {
     on_loop([peer](ControlNode& node, ControlScope& scope) { node.connect_data(scope, peer); });
   }
 
+  std::unique_ptr<SurvivorCall> call_survivors(const Config& config, Deadline deadline) override {
+    if (health_.used_after_fork()) throw health_.reason();
+    const std::shared_ptr<SharedNode> node = share_node();
+    if (!node) throw_destroyed();
+    TreeSurvivorCall::Old old;
+    // The scope stays as long as the communicator, which nobody destroys during a call.
+    old.call = [node, scope = scope_](const std::function<void(Survivors&)>& work) {
+      node->call([&](ControlNode& on_loop) { work(on_loop.survivors(*scope)); });
+    };
+    old.own = own_;
+    old.name = name_;
+    old.loopback_only = node->loopback_only();
+    old.table = table_;
+    return std::make_unique<TreeSurvivorCall>(std::move(old), config, deadline);
+  }
+
   std::vector<std::byte> derive_key(std::string_view purpose) const override { return key_for(own_, purpose); }
 
   void leave(std::uint64_t last_call) override {
@@ -167,9 +187,10 @@ class TreeControlPlane : public ControlPlane {
  private:
   void check_usable() const {
     if (health_.failed()) throw health_.reason();
-    if (!share_node()) {
-      throw Error(ErrorCode::kInvalidArgument, fmt::format("communicator \"{}\" was destroyed", name_));
-    }
+    if (!share_node()) throw_destroyed();
+  }
+  [[noreturn]] void throw_destroyed() const {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("communicator \"{}\" was destroyed", name_));
   }
 
   // Nothing once this rank has left: whatever comes then is too late to matter.

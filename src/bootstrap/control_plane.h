@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,20 @@ struct CallDescription {
 // Answers what this rank did in call number `sequence`; false when it has not issued it or no longer knows.
 // Called on the control thread.
 using DescribeCall = std::function<bool(std::uint64_t sequence, CallDescription& out)>;
+
+// A call of shrink() on one rank: agree(), make the communicator, opened(); again from the start when that fails and
+// there is time. Not after the control plane that made it. One thread.
+class SurvivorCall {
+ public:
+  virtual ~SurvivorCall() = default;
+
+  // What this rank is in the new communicator; nothing when the agreement before turned out to have gone well. Blocks.
+  // Throws Error: kTimeout, which names the ranks that live but did not call; kRemote when the others have gone on
+  // without this one.
+  virtual std::optional<Membership> agree() = 0;
+  // This rank's part of the new communicator is ready. Blocks until everybody's is; false: somebody was lost.
+  virtual bool opened() = 0;
+};
 
 // The ranks of a communicator, connected by a tree of sockets that stays open and tells the living from the dead. One
 // per communicator and rank. Those who meet() make a tree; communicators that are split() off share it, and it stays as
@@ -73,6 +88,10 @@ class ControlPlane {
   // The handler runs on the control thread. connect_data never waits; it fails the communicator when it cannot connect.
   virtual void set_data_handler(DataHandler handler) = 0;
   virtual void connect_data(int peer) = 0;
+
+  // This rank wants to go on with those that live; the others know from here on. `config` outlives the call. Throws
+  // Error(kInvalidArgument) when this rank has left.
+  virtual std::unique_ptr<SurvivorCall> call_survivors(const Config& config, Deadline deadline) = 0;
 
   // A key of this communicator for the purpose named (32 bytes), the same on all its ranks.
   virtual std::vector<std::byte> derive_key(std::string_view purpose) const = 0;

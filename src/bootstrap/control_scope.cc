@@ -63,6 +63,20 @@ void ControlScope::learn_death(const Death& death, const std::string& observer) 
                     who, why)});
 }
 
+Survivors& ControlScope::survivors(std::chrono::milliseconds silence) {
+  if (!survivors_) {
+    Survivors::Self self;
+    self.own = self_.own;
+    self.name = self_.name;
+    self.silence = silence;
+    self.addresses = [this](int rank) { return connect_order(table_->addresses(rank), self_.interfaces); };
+    self.describe = [this](int rank) { return describe(rank); };
+    self.has_left = [this](int rank) { return health_.left_after(rank) != Health::kStillHere; };
+    survivors_.emplace(loop_, std::move(self));
+  }
+  return *survivors_;
+}
+
 void ControlScope::set_data_handler(ControlPlane::DataHandler handler) {
   data_handler_ = std::move(handler);
   for (DataSocket& early : std::exchange(early_data_, {})) data_handler_(early.peer, std::move(early.socket), false);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "bootstrap/control_plane.h"
 #include "bootstrap/dialer.h"
 #include "bootstrap/rank_table.h"
+#include "bootstrap/survivors.h"
 #include "bootstrap/tree_messages.h"
 
 namespace tutti {
@@ -55,6 +57,9 @@ class ControlScope {
     return describe_call_ && describe_call_(sequence, out);
   }
 
+  // Its agreement with the other members on a new communicator; made by the first who asks.
+  Survivors& survivors(std::chrono::milliseconds silence);
+
   void set_data_handler(ControlPlane::DataHandler handler);
   void take_data(int peer, UniqueFd socket);
   // `give_up` gets the reason when the peer cannot be reached.
@@ -82,6 +87,7 @@ class ControlScope {
   ControlPlane::DataHandler data_handler_;
   std::vector<DataSocket> early_data_;  // came before there was a handler
   std::map<int, DataDial> data_dials_;
+  std::optional<Survivors> survivors_;
   bool failed_ = false;
 };
 

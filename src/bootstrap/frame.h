@@ -32,8 +32,10 @@ enum class FrameType : std::uint8_t {
   // of one communicator on the tree
   kPoison,   // ScopePoison
   kCompare,  // Comparison
+  // between survivors of a communicator
+  kSurvivor,  // SurvivorMessage
 };
-inline constexpr std::uint8_t kFrameTypes = 15;
+inline constexpr std::uint8_t kFrameTypes = 16;
 inline constexpr std::size_t kFrameHeaderBytes = 5;
 inline constexpr std::size_t kFrameTagBytes = 16;
 

@@ -1,21 +1,18 @@
 #include "bootstrap/process.h"
 
-#include <sys/resource.h>
-
 #include <mutex>
 
+#include "base/descriptors.h"
 #include "base/fork.h"
 
 namespace tutti {
+namespace {
 
-Process::Process() : made_in_(fork_generation()) {
-  // Sockets to many ranks need many descriptors; the soft limit is there for programs that use select().
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-  }
-}
+constexpr long kOfProcess = 3;  // of the event loop
+
+}  // namespace
+
+Process::Process() : made_in_(fork_generation()) {}
 
 bool Process::is_this() const { return made_in_ == fork_generation(); }
 
@@ -24,6 +21,7 @@ std::shared_ptr<Process> Process::get() {
   const std::lock_guard lock(process_lock(ProcessLock::kProcess));
   std::shared_ptr<Process> process = current.lock();
   if (!process || !process->is_this()) {
+    require_descriptors(kOfProcess, "the control thread");
     process.reset(new Process);
     current = process;
   }

@@ -76,6 +76,7 @@ void SharedNode::meet(Membership membership, const Config& config, Health& healt
   }
   ReachedRoot reached = reach(membership, config, deadline);
   const bool loopback_only = membership.loopback_only;
+  loopback_only_ = loopback_only;
   UniqueFd listening = listen_anywhere(interface_rules(config).family, loopback_only, 0);
 
   Introduction introduction;

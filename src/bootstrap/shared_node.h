@@ -29,6 +29,8 @@ class SharedNode {
 
   // Known once all have met: of this meeting only, behind every later key.
   const Credentials& own() const { return own_; }
+  // They are on one host, and listen on its loopback interface.
+  bool loopback_only() const { return loopback_only_; }
   // Host, process and addresses of all ranks of the tree.
   const std::shared_ptr<const RankTable>& table() const { return table_; }
 
@@ -51,6 +53,7 @@ class SharedNode {
   std::unique_ptr<ControlNode> node_;  // made, used and destroyed on the control thread
   std::shared_ptr<const RankTable> table_;
   Credentials own_;
+  bool loopback_only_ = false;
 };
 
 }  // namespace tutti

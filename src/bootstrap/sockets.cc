@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "base/descriptors.h"
 #include "base/open_sockets.h"
 #include "base/system_error.h"
 
@@ -16,9 +17,7 @@ UniqueFd open_socket(const SocketAddress& address) {
   UniqueFd fd = OpenSockets::open(
       [&] { return ::socket(address.data()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP); });
   if (!fd) {
-    const bool descriptors = errno == EMFILE || errno == ENFILE;
-    throw system_error("cannot open a socket for " + address.text(), errno,
-                       descriptors ? "raise the limit of open files (ulimit -n)" : "");
+    throw system_error("cannot open a socket for " + address.text(), errno, descriptor_advice(errno));
   }
   return fd;
 }

@@ -42,6 +42,11 @@ class Communicator::Impl {
     return *session_;
   }
 
+  std::unique_ptr<Impl> shrink(std::chrono::milliseconds patience) const {
+    session();
+    return open([old = session_, patience] { return old->shrink(patience); });
+  }
+
   void destroy() {
     if (session_ != nullptr) session_->destroy();
   }
@@ -135,6 +140,10 @@ Communicator Communicator::create(const Store& store, const std::string& key, in
     }
     return open_session(membership_from_id(id, rank, ranks), config, options);
   }));
+}
+
+Communicator Communicator::shrink(std::chrono::milliseconds patience) {
+  return Communicator(face(impl_).shrink(patience));
 }
 
 void Communicator::destroy() {

@@ -22,7 +22,9 @@ std::vector<Transport*> pointers_to(const std::vector<std::unique_ptr<Transport>
 }  // namespace
 
 Session::Session(Parts parts)
-    : placement_(std::move(parts.placement)),
+    : options_(std::move(parts.options)),
+      config_(std::move(parts.config)),
+      placement_(std::move(parts.placement)),
       layout_(parts.layout),
       health_(std::move(parts.health)),
       log_(std::move(parts.log)),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -45,12 +46,16 @@ class Session {
   std::string plan_text(Collective collective, std::size_t count, DataType type) const;
   Statistics statistics() const;
 
+  // The survivors of this communicator, this rank among them, as a new one. Blocks for about `patience` at most.
+  std::unique_ptr<Session> shrink(std::chrono::milliseconds patience);
   // Ends every call of this communicator on all ranks. Waits for nobody; any thread.
   void abort(const std::string& reason);
   // Says goodbye after the calls that were issued. Throws the reason why the communicator failed, if no call has.
   void destroy();
 
  private:
+  const Options options_;  // what it was made with
+  const Config config_;
   Placement placement_;
   Layout layout_;
   std::unique_ptr<Health> health_;

@@ -176,6 +176,8 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
 
   Session::Parts parts;
   parts.name = options.name;
+  parts.options = options;
+  parts.config = config;
   parts.reproducible = options.reproducible;
   parts.timeout = options.timeout;
   parts.health = std::make_unique<Health>(membership.ranks);

@@ -11,6 +11,8 @@ namespace tutti {
 
 struct Session::Parts {
   std::string name;
+  Options options;
+  Config config;
   Placement placement{1};
   Layout layout;  // points into placement
   bool reproducible = false;

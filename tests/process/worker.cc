@@ -78,9 +78,12 @@ class Worker {
         {"barrier", &Worker::barrier},
         {"broadcast", &Worker::broadcast},
         {"calls", &Worker::calls},
+        {"cycle", &Worker::cycle},
         {"descriptors", &Worker::list_left},
         {"destroy", &Worker::destroy},
         {"exit", &Worker::exit_now},
+        {"fail", &Worker::fail},
+        {"hold", &Worker::hold},
         {"fork_check", &Worker::fork_check},
         {"fork_new", &Worker::fork_new},
         {"fork_sleeper", &Worker::fork_sleeper},
@@ -96,6 +99,8 @@ class Worker {
         {"report", &Worker::report},
         {"say", &Worker::say_value},
         {"send", &Worker::send},
+        {"shrink", &Worker::shrink},
+        {"shrink_until", &Worker::shrink_until},
         {"sleep", &Worker::sleep},
         {"sums", &Worker::sums},
         {"throw", &Worker::throw_error},
@@ -180,6 +185,46 @@ class Worker {
       if (!said_) say("looping");
       said_ = true;
     }
+  }
+  // All-reduces until the communicator fails, which is not an error. count
+  void fail(const std::string& value) {
+    try {
+      loop(value);
+    } catch (const Error& error) {
+      say("failed at=" + std::to_string(now_ms()) + " code=" + name(error.code()) +
+          " peer=" + std::to_string(error.peer()) + " " + error.what());
+    }
+    said_ = false;
+  }
+  // patience in ms
+  void shrink(const std::string& patience) {
+    say("shrinking");
+    communicator_.emplace(world().shrink(milliseconds(patience.empty() ? 30'000 : std::stoi(patience))));
+    say("shrunk at=" + std::to_string(now_ms()) + " rank " + std::to_string(world().rank()) + " of " +
+        std::to_string(world().ranks()));
+  }
+  // Whenever it fails, until so many are left.
+  void shrink_until(const std::string& ranks) {
+    while (world().ranks() > std::stoi(ranks)) {
+      fail("10");
+      shrink("");
+    }
+  }
+  // So many communicators, one after the other.
+  void cycle(const std::string& times) {
+    for (int i = 0; i < std::stoi(times); ++i) {
+      join("");
+      check_all_reduce(world(), buffer(1000), 1000, i);
+      communicator_->destroy();
+      communicator_.reset();
+    }
+    say("cycled");
+  }
+  // Opens files until only so many descriptors are left.
+  void hold(const std::string& left) {
+    std::vector<int> opened;
+    for (int fd = 0; (fd = ::open("/dev/null", O_RDONLY)) >= 0;) opened.push_back(fd);
+    for (int i = 0; i < std::stoi(left); ++i) ::close(opened[opened.size() - 1 - static_cast<std::size_t>(i)]);
   }
   void barrier(const std::string&) { world().barrier(); }
   void broadcast(const std::string& count) {

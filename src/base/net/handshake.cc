@@ -207,7 +207,7 @@ std::vector<std::byte> ServerHandshake::read_hello() {
         ErrorCode::kMismatch,
         fmt::format("handshake version {} meets version {}: all ranks need the same tutti", version, kVersion));
   }
-  if (purpose < static_cast<std::uint8_t>(Purpose::kMeet) || purpose > static_cast<std::uint8_t>(Purpose::kData)) {
+  if (purpose < static_cast<std::uint8_t>(Purpose::kMeet) || purpose > static_cast<std::uint8_t>(Purpose::kSurvivors)) {
     return reject(ErrorCode::kMismatch, fmt::format("unknown purpose {} of a connection", purpose));
   }
   hello_.purpose = static_cast<Purpose>(purpose);

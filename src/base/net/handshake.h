@@ -28,7 +28,7 @@ namespace tutti {
 // both nonces under a key of its own per communicator and purpose, and the three roles differ: a reflected or replayed
 // message proves nothing.
 
-enum class Purpose : std::uint8_t { kMeet = 1, kTree = 2, kData = 3 };
+enum class Purpose : std::uint8_t { kMeet = 1, kTree = 2, kData = 3, kSurvivors = 4 };
 
 // What a client says about itself.
 struct Hello {

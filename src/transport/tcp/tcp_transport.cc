@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/descriptors.h"
 #include "base/system_error.h"
 
 namespace tutti {
@@ -35,8 +36,7 @@ TcpTransport::TcpTransport(int rank, int ranks, Health& health, RequestConnectio
       next_path_check_(Clock::now() + kPathCheckInterval) {
   assert(limits.window > 0 && (limits.window & (limits.window - 1)) == 0);
   assert(limits.channels > 0 && limits.channels <= 255);
-  if (!epoll_)
-    throw system_error("cannot make an epoll descriptor", errno, "raise the limit on open files (ulimit -n)");
+  if (!epoll_) throw system_error("cannot make an epoll descriptor", errno, descriptor_advice(errno));
 }
 
 TcpTransport::~TcpTransport() {

@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "communicator/session.h"
+#include "communicator/setup.h"
+
+// How the survivors of a communicator make a new one: they agree on who they are, meet, and agree again when that comes
+// to nothing because somebody else died.
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kShortestMeeting(1000);
+
+// A trouble of this rank's own: to try again would end in the same way.
+bool is_own_trouble(ErrorCode code) {
+  return code != ErrorCode::kRemote && code != ErrorCode::kTimeout && code != ErrorCode::kUnauthorized;
+}
+
+Config within(const Config& config, Deadline deadline) {
+  const auto left = std::max(kShortestMeeting, std::chrono::duration_cast<milliseconds>(deadline - Clock::now()));
+  return config.with({{"TUTTI_MEET_TIMEOUT", fmt::format("{:.3f}", static_cast<double>(left.count()) / 1000)}});
+}
+
+}  // namespace
+
+std::unique_ptr<Session> Session::shrink(milliseconds patience) {
+  context_.check_usable("shrink");
+  Options options = options_;
+  options.name = name();
+  const Deadline deadline = Clock::now() + patience;
+  if (ranks() == 1) return open_session({}, config_, options);
+
+  const std::unique_ptr<SurvivorCall> call = control_->call_survivors(config_, deadline);
+  std::unique_ptr<Session> session;
+  while (true) {
+    const std::optional<Membership> membership = call->agree();
+    if (!membership) return session;
+    session.reset();
+    if (membership->ranks == 1 && health_->failed() && health_->reason().peer() == rank()) {
+      // It found nobody because the others gave it up, not because it alone lives.
+      throw Error(ErrorCode::kRemote,
+                  fmt::format("shrink of communicator \"{}\": the others went on without {}: {}", name(),
+                              control_->describe(rank()), health_->reason().what()),
+                  rank());
+    }
+    try {
+      session = open_session(*membership, within(config_, deadline), options);
+      if (call->opened()) return session;
+      if (Clock::now() >= deadline) {
+        throw Error(ErrorCode::kTimeout,
+                    fmt::format("shrink of communicator \"{}\": the survivors were not ready in time", name()));
+      }
+    } catch (const Error& error) {
+      if (is_own_trouble(error.code()) || Clock::now() >= deadline) throw;
+      log_info("communicator \"{}\" rank {}: the survivors agree again: {}", name(), rank(), error.what());
+    }
+  }
+}
+
+}  // namespace tutti
