@@ -41,6 +41,12 @@ inline void note(Word& word, std::uint64_t value) { word.store(value, std::memor
 // Takes the next of a series of numbers; no two callers get the same.
 inline std::uint64_t take_number(Word& word) { return word.fetch_add(1, std::memory_order_acq_rel); }
 
+// Puts `value` in place of `expected`, if that is what the word holds: of several that try, one succeeds. What comes
+// after it is not seen before it.
+inline bool claim(Word& word, std::uint64_t expected, std::uint64_t value) {
+  return word.compare_exchange_strong(expected, value, std::memory_order_acq_rel, std::memory_order_relaxed);
+}
+
 // Counts: no data goes with it.
 inline void add(Word& word, std::uint64_t value) { word.fetch_add(value, std::memory_order_relaxed); }
 

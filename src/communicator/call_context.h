@@ -11,6 +11,7 @@
 #include "base/sync.h"
 #include "bootstrap/control_plane.h"
 #include "communicator/outstanding.h"
+#include "executor/operation_log.h"
 #include "transport/transport.h"
 #include "tutti/error.h"
 
@@ -28,6 +29,7 @@ class CallContext {
     int ranks = 1;
     Health& health;
     ControlPlane& control;
+    OperationLog& log;
     std::span<Transport* const> transports;
     bool spin = true;  // there is a core for every rank of the host
     std::chrono::milliseconds timeout{0};
@@ -41,6 +43,7 @@ class CallContext {
   int ranks() const { return parts_.ranks; }
   Health& health() const { return parts_.health; }
   ControlPlane& control() const { return parts_.control; }
+  OperationLog& log() const { return parts_.log; }
   std::span<Transport* const> transports() const { return parts_.transports; }
   bool spin() const { return parts_.spin; }
   std::chrono::milliseconds timeout() const { return parts_.timeout; }  // 0: none

@@ -10,9 +10,10 @@ CollectiveCalls::CollectiveCalls(CallContext& context, const Parts& parts)
       layout_(parts.layout),
       reproducible_(parts.reproducible),
       selector_(parts.selector),
-      log_(parts.log),
-      executor_(executor_rows().front().make({parts.channels, context.transports(), context.health(), parts.progress})),
-      disagreements_(context, parts.channels, parts.log),
+      arrivals_(parts.arrivals),
+      executor_(executor_rows().front().make(
+          {parts.channels, context.transports(), context.health(), parts.progress, &parts.started, &context.log()})),
+      disagreements_(context, parts.channels, context.log()),
       plans_(algorithms().size()) {}
 
 std::uint64_t CollectiveCalls::run(const CollectiveArguments& arguments, std::chrono::milliseconds limit) {

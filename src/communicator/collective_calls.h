@@ -10,13 +10,13 @@
 
 #include "collectives/selector.h"
 #include "communicator/arguments.h"
+#include "communicator/arrivals.h"
 #include "communicator/call_context.h"
 #include "communicator/call_counter.h"
 #include "communicator/disagreements.h"
 #include "communicator/operation.h"
 #include "communicator/turn.h"
 #include "executor/executor.h"
-#include "executor/operation_log.h"
 #include "executor/plan.h"
 #include "tutti/communicator.h"
 
@@ -30,8 +30,9 @@ class CollectiveCalls {
     bool reproducible;
     const Selector& selector;
     std::span<const std::unique_ptr<Channel>> channels;
-    OperationLog& log;
     Word& progress;  // this rank's word that peers read when they lack credit
+    Word& started;   // and the one that they read when they wait for this rank
+    Arrivals& arrivals;
   };
   CollectiveCalls(CallContext& context, const Parts& parts);
 
@@ -56,7 +57,7 @@ class CollectiveCalls {
   const Layout& layout_;
   const bool reproducible_;
   const Selector& selector_;
-  OperationLog& log_;
+  Arrivals& arrivals_;
   std::unique_ptr<Executor> executor_;
   Disagreements disagreements_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by the algorithm's number in the registry; guarded by the turn

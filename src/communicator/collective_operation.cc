@@ -12,6 +12,9 @@ namespace {
 constexpr std::chrono::microseconds kCheckInterval{1000};
 constexpr std::chrono::microseconds kCheckIntervalPerRank{50};
 constexpr std::chrono::seconds kCompareAfter{1};
+// Looking at a clock costs too much for a short call that did not wait.
+constexpr std::size_t kTimedBytes = std::size_t{1} << 20;
+constexpr std::chrono::microseconds kShortestWait{20};  // less is no more than any exchange takes
 
 }  // namespace
 
@@ -25,6 +28,11 @@ CollectiveOperation::CollectiveOperation(CollectiveCalls& calls, const Collectiv
   // The checks look at every rank: the more there are, the less often.
   check_interval_ = kCheckInterval + kCheckIntervalPerRank * context_.ranks();
   call_.in_place = in_place;
+}
+
+void CollectiveOperation::issue() {
+  turn_ = calls_.order_.take();
+  if (!calls_.order_.is_called(turn_)) call_.entry = context_.log().enter_queued(shape_, sequence());
 }
 
 Progress CollectiveOperation::progress() {
@@ -51,15 +59,15 @@ bool CollectiveOperation::begin() {
     end_with_failure();
     return false;
   }
-  calls_.log_.record(sequence(), shape_);
-
+  OperationLog::begin(call_.entry);
   const Choice& choice = calls_.selector_.choose(shape_.collective, bytes_);
   call_.reduction = {arguments_.type, arguments_.op, context_.ranks(), false, calls_.reproducible_};
   call_.input = static_cast<const std::byte*>(arguments_.input);
   call_.output = static_cast<std::byte*>(arguments_.output);
   call_.element_bytes = element_size(arguments_.type);
   call_.sequence = sequence();
-  call_.signature = signature_of(shape_, sequence());
+  call_.shape = shape_;
+  call_.signature = context_.log().sign(shape_, sequence());
   if (arguments_.blocks != nullptr) call_.blocks = &arguments_.blocks->table();
   call_.counts_signed = shape_.collective == Collective::kAllToAllV;
   call_.root = arguments_.root;
@@ -110,6 +118,13 @@ Progress CollectiveOperation::execute() {
   }
 }
 
+void CollectiveOperation::watch(Clock::duration idle) {
+  if (dispute_) return;
+  const int late = calls_.arrivals_.find_late(sequence(), arrived_);
+  wait_.note(late >= 0 ? late : calls_.executor_->first_awaited(call_), idle, late >= 0);
+  OperationLog::wait(call_.entry, wait_.rank(), wait_.time());
+}
+
 void CollectiveOperation::check(Clock::duration idle) {
   if (dispute_ || context_.health().failed()) return;
   for (int peer = 0; peer < context_.ranks(); ++peer) {
@@ -132,12 +147,15 @@ void CollectiveOperation::check(Clock::duration idle) {
 }
 
 Progress CollectiveOperation::end() {
+  OperationLog::end(call_.entry, Phase::kDone, bytes_ >= kTimedBytes);
+  if (wait_.rank() >= 0 && wait_.time() >= kShortestWait) calls_.arrivals_.count(wait_.rank(), wait_.time());
   calls_.counters_[static_cast<std::size_t>(shape_.collective)].count(bytes_);
   calls_.order_.pass(turn_);
   return Progress::kDone;
 }
 
 Progress CollectiveOperation::end_with(Error error) {
+  OperationLog::end(call_.entry, call_.sequence == 0 ? Phase::kCancelled : Phase::kFailed, true);
   calls_.order_.pass(turn_);
   return fail(std::move(error));
 }

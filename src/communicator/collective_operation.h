@@ -21,13 +21,14 @@ class CollectiveOperation final : public Operation {
   CollectiveOperation(CollectiveCalls& calls, const CollectiveArguments& arguments, bool in_place,
                       std::chrono::milliseconds limit);
 
-  void issue() override { turn_ = calls_.order_.take(); }
+  void issue() override;
   Progress progress() override;
   std::string describe() const override;
   std::vector<int> awaited() const override;
   std::uint64_t sequence() const override { return turn_ + 1; }
 
  protected:
+  void watch(Clock::duration idle) override;
   void check(Clock::duration idle) override;
 
  private:
@@ -48,6 +49,8 @@ class CollectiveOperation final : public Operation {
   Call call_;
   std::uint64_t turn_ = 0;
   bool compared_ = false;
+  Wait wait_;
+  std::size_t arrived_ = 0;                        // of the other ranks of this host, in the order of Arrivals
   std::optional<Disagreements::Dispute> dispute_;  // it waits for the verdict, and for nothing else
 };
 

@@ -16,7 +16,9 @@ void Operation::look_around(Clock::time_point now) {
     context_.call_timed_out(*this);
   }
   const Clock::duration idle = now - idle_since_;
-  if (!running_ || idle < next_check_) return;
+  if (!running_) return;
+  watch(idle);
+  if (idle < next_check_) return;
   check(idle);
   next_check_ = idle + check_interval_;
 }

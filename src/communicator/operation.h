@@ -57,6 +57,8 @@ class Operation {
   void look_around(Clock::time_point now);
 
  protected:
+  // It has not got on for so long: notes for whom it waits. More often than check(), and must cost less.
+  virtual void watch(Clock::duration idle) = 0;
   // Finds out whether it can end at all. idle: since it got on last.
   virtual void check(Clock::duration idle) = 0;
   Progress fail(Error error) {

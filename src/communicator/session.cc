@@ -36,10 +36,12 @@ Session::Session(Parts parts)
       transports_(pointers_to(owned_transports_)),  // before the calls, which keep a view of it
       selector_(std::move(parts.selector)),
       control_(std::move(parts.control)),
-      context_({std::move(parts.name), layout_.rank, layout_.ranks, *health_, *control_, transports_, parts.spin,
+      arrivals_(*group_, layout_.ranks),
+      context_({std::move(parts.name), layout_.rank, layout_.ranks, *health_, *control_, *log_, transports_, parts.spin,
                 parts.timeout}),
-      collectives_(context_, {layout_, parts.reproducible, *selector_, channels_, *log_,
-                              progress_word(group_->layout, group_->segment.data(), group_->own_area)}),
+      collectives_(context_, {layout_, parts.reproducible, *selector_, channels_,
+                              progress_word(group_->layout, group_->segment.data(), group_->own_area),
+                              started_word(group_->layout, group_->segment.data(), group_->own_area), arrivals_}),
       transfers_(context_, *point_to_point_),
       setup_seconds_(parts.setup_seconds),
       discovery_seconds_(parts.discovery_seconds) {}
@@ -61,6 +63,7 @@ Statistics Session::statistics() const {
   Statistics statistics;
   collectives_.count_into(statistics);
   transfers_.count_into(statistics);
+  statistics.waited_for = arrivals_.read();
   for (const auto& segments : peer_segments_) {
     if (segments != nullptr) statistics.messages_read_in_place += segments->reads();
   }

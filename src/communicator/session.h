@@ -42,6 +42,7 @@ class Session {
 
   CollectiveCalls& collectives() { return collectives_; }
   TransferCalls& transfers() { return transfers_; }
+  OperationLog& log() { return *log_; }
   // The algorithm and the transports of a call of this size: "two_shot over shm".
   std::string plan_text(Collective collective, std::size_t count, DataType type) const;
   Statistics statistics() const;
@@ -68,6 +69,7 @@ class Session {
   std::vector<Transport*> transports_;
   std::unique_ptr<Selector> selector_;
   std::unique_ptr<ControlPlane> control_;  // after what its handlers use
+  Arrivals arrivals_;
   CallContext context_;
   CollectiveCalls collectives_;
   TransferCalls transfers_;

@@ -3,10 +3,16 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <utility>
 
 #include "communicator/disagreements.h"
 
 namespace tutti {
+namespace {
+
+constexpr std::size_t kTimedBytes = std::size_t{1} << 20;  // from which the time of a transfer's end is worth knowing
+
+}  // namespace
 
 TransferOperation::TransferOperation(TransferCalls& calls, const TransferRequest& request,
                                      std::chrono::milliseconds limit)
@@ -22,18 +28,23 @@ TransferOperation::TransferOperation(TransferCalls& calls, const TransferRequest
 
 TransferOperation::~TransferOperation() {
   if (!done_) calls_.point_to_point_.withdraw(transfer_);
+  OperationLog::end(entry_, Phase::kCancelled, true);
 }
 
-void TransferOperation::issue() { calls_.point_to_point_.post(transfer_, sending_); }
+void TransferOperation::issue() {
+  entry_ = context_.log().enter_transfer(sending_, transfer_.type, transfer_.count, transfer_.peer, transfer_.tag);
+  calls_.point_to_point_.post(transfer_, sending_);
+}
 
 Progress TransferOperation::progress() {
-  if (context_.closed()) return fail(context_.closed_error(sending_ ? "send" : "recv"));
+  if (context_.closed()) return end_with(context_.closed_error(sending_ ? "send" : "recv"), Phase::kCancelled);
   const Transfer::Stage stage = transfer_.stage;
   const std::size_t moved = transfer_.moved;
   const Progress progress = move();
   if (progress == Progress::kFailed) return end_with_failure();
   if (progress == Progress::kDone && context_.flush_transports()) {
     (sending_ ? calls_.sends_ : calls_.receives_).count(transfer_.bytes());
+    OperationLog::end(std::exchange(entry_, nullptr), Phase::kDone, transfer_.bytes() >= kTimedBytes);
     done_ = true;
     return Progress::kDone;
   }
@@ -52,6 +63,8 @@ Progress TransferOperation::move() {
   }
   return Progress::kFailed;
 }
+
+void TransferOperation::watch(Clock::duration idle) { OperationLog::wait(entry_, transfer_.peer, idle); }
 
 // A rank that has left sends nothing more: what it sent before has been taken, or its sends would not have returned.
 void TransferOperation::check(Clock::duration) {
@@ -90,7 +103,12 @@ Progress TransferOperation::end_with_failure() {
       control.poison(ErrorCode::kMismatch, reason, transfer_.peer);
     }
   }
-  return fail(context_.failure_of(describe()));
+  return end_with(context_.failure_of(describe()), Phase::kFailed);
+}
+
+Progress TransferOperation::end_with(Error error, Phase phase) {
+  OperationLog::end(std::exchange(entry_, nullptr), phase, true);
+  return fail(std::move(error));
 }
 
 std::string TransferOperation::describe() const {

@@ -25,10 +25,12 @@ class TransferOperation final : public Operation {
   int source() const override { return sending_ ? -1 : transfer_.peer; }
 
  protected:
+  void watch(Clock::duration idle) override;
   void check(Clock::duration idle) override;
 
  private:
   Progress move();
+  Progress end_with(Error error, Phase phase);
   Progress end_with_failure();
   int last_to_leave() const;
 
@@ -36,6 +38,7 @@ class TransferOperation final : public Operation {
   const bool sending_;
   Transfer transfer_;
   bool done_ = false;
+  OperationLog::Entry* entry_ = nullptr;
   std::optional<Clock::time_point> gone_since_;  // the peer said goodbye
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "executor/operation_log.h"
 #include "executor/plan.h"
 #include "executor/signature.h"
 #include "reduce/reduce.h"
@@ -24,6 +25,8 @@ struct Call {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   std::size_t element_bytes = 0;
+  CallShape shape;
+  OperationLog::Entry* entry = nullptr;  // null: the executor enters it
   std::uint64_t sequence = 0;
   std::uint64_t signature = 0;
   bool counts_signed = false;  // messages carry with_count(signature, count of their block)

@@ -38,6 +38,8 @@ class Executor {
   virtual bool advanced() const = 0;
   // The peers whose messages or room the call waits for now, by rank: for messages.
   virtual std::vector<int> awaited(const Call& call) const = 0;
+  // One of them, the first in the order of the call's steps; -1: none.
+  virtual int first_awaited(const Call& call) const = 0;
   // Set when progress() failed for it.
   virtual const Mismatch& mismatch() const = 0;
 
@@ -51,7 +53,9 @@ struct ExecutorParts {
   std::span<const std::unique_ptr<Channel>> channels;
   std::span<Transport* const> transports;
   Health& health;
-  Word& progress;  // this rank's word that peers read when they lack credit
+  Word& progress;               // this rank's word that peers read when they lack credit
+  Word* started = nullptr;      // the last call begun, for peers that wait; null: nobody asks
+  OperationLog* log = nullptr;  // null: calls are not entered
 };
 
 // A row of the registry of executors.

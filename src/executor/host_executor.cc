@@ -66,6 +66,8 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   call.straight_line = call.plan->is_one_shot_reduction() && transports_.empty() && call.binding.rounds() == 1 &&
                        longest > 0 && longest <= kLongestStraightLine && !call.shared_input &&
                        first.endpoints().size() <= kMostStraightLinePeers + 1 && !first_changes(call.reduction.op);
+  // A straight line enters it while it waits for the peers, where the time costs nothing.
+  if (!call.straight_line) enter_in_log(call, false);
   call.ring = longest <= kSmallChunk && needed <= first.rings()[0].size() ? 0 : 1;
   if (call.ring == 0) return;
   for (int channel = 0; channel < call.channels; ++channel) {
@@ -77,7 +79,12 @@ Progress HostExecutor::progress(Call& call) {
   if (health_.failed()) return Progress::kFailed;
   if (call.straight_line) {
     call.straight_line = false;
-    run_straight_line(call, *channels_.front(), [](const Step&) {});
+    run_straight_line(
+        call, *channels_.front(), [](const Step&) {}, [&] { enter_in_log(call, true); });
+    if (call.cursors.front().step < kStraightLineSteps) {
+      enter_in_log(call, false);
+      OperationLog::stamp(call.entry);
+    }
   }
   bool all_done = true;
   for (int channel = 0; channel < call.channels; ++channel) {
@@ -162,30 +169,50 @@ bool HostExecutor::buffers_released(const Call& call) {
   return true;
 }
 
-std::vector<int> HostExecutor::awaited(const Call& call) const {
-  std::set<int> peers;
+// Visits the peers whose message or room the call waits for now; `visit` returns whether it wants to see more.
+template <class Visit>
+void HostExecutor::visit_awaited(const Call& call, Visit visit) const {
   for (int c = 0; c < call.channels; ++c) {
     Channel& channel = *channels_[static_cast<std::size_t>(c)];
     const Call::Cursor& cursor = call.cursors[static_cast<std::size_t>(c)];
     if (cursor.round >= call.binding.rounds()) {
       for (const Endpoint& endpoint : channel.endpoints()) {
-        if (endpoint.in != nullptr && endpoint.last_read > endpoint.acknowledged) peers.insert(endpoint.peer);
+        if (endpoint.in != nullptr && endpoint.last_read > endpoint.acknowledged && !visit(endpoint)) return;
       }
       continue;
     }
     const Step step = call.plan->step(call.root, cursor.step);
-    const std::size_t silent = peers.size();
+    bool silent = false;
     if (receives(step)) {
       for (const Endpoint* endpoint : channel.peers(step.from).endpoints) {
-        if (arrived(*endpoint) == nullptr) peers.insert(endpoint->peer);
+        if (arrived(*endpoint) != nullptr) continue;
+        silent = true;
+        if (!visit(*endpoint)) return;
       }
     }
-    if (peers.size() != silent || !sends(step)) continue;
+    if (silent || !sends(step)) continue;
     for (const Endpoint* endpoint : channel.peers(step.to).endpoints) {
-      if (endpoint->acknowledged < endpoint->sent) peers.insert(endpoint->peer);
+      if (endpoint->acknowledged < endpoint->sent && !visit(*endpoint)) return;
     }
   }
+}
+
+std::vector<int> HostExecutor::awaited(const Call& call) const {
+  std::set<int> peers;
+  visit_awaited(call, [&peers](const Endpoint& endpoint) {
+    peers.insert(endpoint.peer);
+    return true;
+  });
   return {peers.begin(), peers.end()};
+}
+
+int HostExecutor::first_awaited(const Call& call) const {
+  int first = -1;
+  visit_awaited(call, [&first](const Endpoint& endpoint) {
+    first = endpoint.peer;
+    return false;
+  });
+  return first;
 }
 
 void HostExecutor::withdraw() {

@@ -12,7 +12,12 @@ namespace tutti {
 class HostExecutor final : public Executor {
  public:
   explicit HostExecutor(const ExecutorParts& parts)
-      : channels_(parts.channels), transports_(parts.transports), health_(parts.health), progress_(parts.progress) {}
+      : channels_(parts.channels),
+        transports_(parts.transports),
+        health_(parts.health),
+        progress_(parts.progress),
+        started_(parts.started),
+        log_(parts.log) {}
 
   // Messages of calls whose chunks are no longer than this rotate through the small ring, as long as they fit.
   static constexpr std::size_t kSmallChunk = 2048;
@@ -25,6 +30,7 @@ class HostExecutor final : public Executor {
   Progress progress(Call& call) override;
   bool advanced() const override { return idle_turns_ <= 1; }
   std::vector<int> awaited(const Call& call) const override;
+  int first_awaited(const Call& call) const override;
   const Mismatch& mismatch() const override { return mismatch_; }
   void withdraw() override;
 
@@ -33,11 +39,19 @@ class HostExecutor final : public Executor {
   bool finish(const Call& call);
   bool buffers_released(const Call& call);
   void tell_owed_credit();
+  template <class Visit>
+  void visit_awaited(const Call& call, Visit visit) const;
+  void enter_in_log(Call& call, bool quick) {
+    if (log_ == nullptr || call.entry != nullptr) return;
+    call.entry = log_->enter(call.shape, call.sequence, call.signature, quick);
+  }
 
   std::span<const std::unique_ptr<Channel>> channels_;
   std::span<Transport* const> transports_;
   Health& health_;
   Word& progress_;
+  Word* started_;
+  OperationLog* log_;
   Mismatch mismatch_;
   std::size_t shortest_read_ = 16 * 1024;
   std::uint32_t idle_turns_ = 0;  // of progress(), since a step was done

@@ -27,13 +27,20 @@ constexpr std::uint64_t mix(std::uint64_t value) {
   return value ^ value >> 33;
 }
 
-// The word that every message of a call carries: 48 bits of hash over the call's shape, and the low 16 bits of its
-// sequence number. Two ranks that disagree on a call see it before anything of a message is stored.
+// A call's collective, type, operation and root in one word.
+constexpr std::uint64_t kinds_of(const CallShape& shape) {
+  return static_cast<std::uint64_t>(shape.collective) << 48 | static_cast<std::uint64_t>(shape.type) << 40 |
+         static_cast<std::uint64_t>(shape.op) << 32 | shape.root;
+}
+constexpr std::uint64_t hash_of(std::uint64_t kinds, std::uint64_t count) { return mix(mix(kinds + 1) ^ count); }
+
+// The word that every message of a call carries: 48 bits of hash over the call's shape and sequence number, and the low
+// 16 bits of that number. Two ranks that disagree on a call see it before anything of a message is stored.
+constexpr std::uint64_t signature_of(std::uint64_t shape_hash, std::uint64_t sequence_hash, std::uint64_t sequence) {
+  return (shape_hash ^ sequence_hash) << 16 | (sequence & 0xFFFF);
+}
 constexpr std::uint64_t signature_of(const CallShape& shape, std::uint64_t sequence) {
-  const std::uint64_t kinds = static_cast<std::uint64_t>(shape.collective) << 48 |
-                              static_cast<std::uint64_t>(shape.type) << 40 |
-                              static_cast<std::uint64_t>(shape.op) << 32 | shape.root;
-  return mix(mix(kinds + 1) ^ shape.count ^ mix(sequence)) << 16 | (sequence & 0xFFFF);
+  return signature_of(hash_of(kinds_of(shape), shape.count), mix(sequence), sequence);
 }
 
 // What two ranks' lists of counts are compared by.

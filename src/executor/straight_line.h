@@ -13,15 +13,17 @@ namespace tutti {
 // The shortest all_reduces, written out: one_shot in one round, among few ranks that share memory. It does what the
 // interpreter would do for the same two steps, and when a peer is late it leaves the call at the step that it reached,
 // for the interpreter to carry on. `trace(step)` is told each step as it is completed; a test compares
-// them with the schedule (the release build passes nothing and pays nothing).
+// them with the schedule (the release build passes nothing and pays nothing). `in_the_shadow()` runs when the value is
+// on its way and before this rank looks for the others': what it does costs least there.
 //
 // REQUIRES: Call::straight_line, as HostExecutor::start() sets it. Same thread rules as HostExecutor::progress(); never
 // sleeps, never allocates.
 inline constexpr std::size_t kMostStraightLinePeers = 15;
+inline constexpr int kStraightLineSteps = 2;
 inline constexpr std::size_t kLongestStraightLine = 4096;  // bytes; beyond, the interpreter costs nothing in comparison
 
-template <class Trace>
-void run_straight_line(Call& call, Channel& channel, Trace&& trace) {
+template <class Trace, class Shadow>
+void run_straight_line(Call& call, Channel& channel, Trace&& trace, Shadow&& in_the_shadow) {
   constexpr int kLooks = 64;  // a few microseconds: whoever is later than that may need this core
   Call::Cursor& cursor = call.cursors.front();
   const Peers peers = channel.peers(kEveryone);
@@ -51,6 +53,7 @@ void run_straight_line(Call& call, Channel& channel, Trace&& trace) {
     publish_line(*endpoint, descriptor, call.signature, sent);
   }
   trace(call.plan->step(0, cursor.step++));
+  in_the_shadow();
 
   std::array<const void*, kMostStraightLinePeers + 1> sources;
   std::uint32_t count = 0;

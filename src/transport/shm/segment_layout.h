@@ -13,7 +13,7 @@ inline constexpr int kPointToPointConnections = 3;
 
 // Where everything lies in the segment that the ranks of one host share. A header, then one area per member:
 //
-//   progress word | confirmed segments [peer] | channels: credit words and lines [channel][peer] | small rings
+//   progress and started words | confirmed segments [peer] | channels: credit words and lines [channel][peer] | small rings
 //   [channel] | point-to-point: credit words and lines [peer][connection] | large rings [channel] | pieces
 //   [rank][window]
 //
@@ -38,6 +38,7 @@ struct SegmentLayout {
 
   // Offsets within an area.
   std::size_t progress() const { return 0; }
+  std::size_t started() const { return progress() + sizeof(Word); }
   std::size_t confirmed(std::uint32_t peer) const { return sizeof(PaddedWord) + sizeof(Word) * peer; }
   std::size_t credit(std::uint32_t connection, std::uint32_t peer) const {
     return connection < channels ? channel_lines() + end_bytes() * (connection * members + peer)

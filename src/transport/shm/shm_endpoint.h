@@ -29,6 +29,11 @@ inline Word& progress_word(const SegmentLayout& layout, std::byte* segment, std:
   return reinterpret_cast<PaddedWord*>(segment + layout.area(own_area) + layout.progress())->word;
 }
 
+// The last collective that a member has begun: for whoever wonders why nothing comes from it.
+inline Word& started_word(const SegmentLayout& layout, std::byte* segment, std::uint32_t area) {
+  return *reinterpret_cast<Word*>(segment + layout.area(area) + layout.started());
+}
+
 // Where this rank confirms to a peer which of its segments it can read.
 inline Word& confirmed_word(const SegmentLayout& layout, std::byte* segment, std::uint32_t own_area,
                             std::uint32_t peer_area) {
