@@ -164,6 +164,7 @@ void check_transfer(const TransferArguments& arguments, int ranks, const std::st
 }
 
 std::string describe(const CallShape& shape) {
+  if (is_split(shape)) return "split";
   if (shape.collective == Collective::kBarrier) return name(shape.collective);
   if (shape.collective == Collective::kAllToAllV) return fmt::format("{} {}", name(shape.collective), name(shape.type));
   std::string text = fmt::format("{} {}×{}", name(shape.collective), name(shape.type), shape.count);

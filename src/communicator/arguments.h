@@ -10,6 +10,12 @@
 
 namespace tutti {
 
+// The root of an all_gather that is an exchange of a split, by which it differs from the caller's own.
+inline constexpr int kSplitMark = 0x53504C54;
+inline bool is_split(const CallShape& shape) {
+  return shape.collective == Collective::kAllGather && shape.root == kSplitMark;
+}
+
 // One collective as the caller passed it.
 struct CollectiveArguments {
   Collective collective = Collective::kBarrier;

@@ -149,7 +149,7 @@ void CollectiveOperation::check(Clock::duration idle) {
 Progress CollectiveOperation::end() {
   OperationLog::end(call_.entry, Phase::kDone, bytes_ >= kTimedBytes);
   if (wait_.rank() >= 0 && wait_.time() >= kShortestWait) calls_.arrivals_.count(wait_.rank(), wait_.time());
-  calls_.counters_[static_cast<std::size_t>(shape_.collective)].count(bytes_);
+  if (!is_split(shape_)) calls_.counters_[static_cast<std::size_t>(shape_.collective)].count(bytes_);
   calls_.order_.pass(turn_);
   return Progress::kDone;
 }

@@ -8,6 +8,7 @@
 #include "communicator/opening.h"
 #include "communicator/session.h"
 #include "communicator/setup.h"
+#include "communicator/split.h"
 #include "communicator/vector_arguments.h"
 
 namespace tutti {
@@ -15,11 +16,11 @@ namespace tutti {
 // The public face of a Session, once it is open.
 class Communicator::Impl {
  public:
-  // Opens it now, or when the calling thread's group ends.
-  static std::unique_ptr<Impl> open(Opening::Open open) {
+  // Opens it now, or when the calling thread's group ends. parent: what it is split off.
+  static std::unique_ptr<Impl> open(Opening::Open open, const Session* parent = nullptr) {
     auto impl = std::make_unique<Impl>();
     if (GroupCalls* group = GroupCalls::current()) {
-      impl->opening_ = std::make_shared<Opening>(std::move(open), impl->session_);
+      impl->opening_ = std::make_shared<Opening>(std::move(open), parent, impl->session_);
       group->add_opening(impl->opening_);
     } else {
       impl->session_ = open();
@@ -45,6 +46,11 @@ class Communicator::Impl {
   std::unique_ptr<Impl> shrink(std::chrono::milliseconds patience) const {
     session();
     return open([old = session_, patience] { return old->shrink(patience); });
+  }
+
+  std::shared_ptr<Session> share_session() const {
+    if (session_ == nullptr) throw_not_open();
+    return session_;
   }
 
   void destroy() {
@@ -148,6 +154,15 @@ Communicator Communicator::shrink(std::chrono::milliseconds patience) {
 
 void Communicator::destroy() {
   if (impl_ != nullptr) impl_->destroy();
+}
+
+std::optional<Communicator> Communicator::split(int color, int key, const Options& options) {
+  const std::shared_ptr<Session> parent = face(impl_).share_session();
+  auto made =
+      Impl::open([parent, color, key, options] { return split_session(*parent, color, key, options); }, parent.get());
+  // In a group, this rank still takes part for the others.
+  if (color < 0) return std::nullopt;
+  return Communicator(std::move(made));
 }
 
 void Communicator::abort(const std::string& reason) { opened(impl_).abort(reason); }

@@ -1,5 +1,6 @@
 #include "communicator/opening.h"
 
+#include <map>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -42,10 +43,24 @@ void Opening::forget() {
 
 void open_all(const std::vector<std::shared_ptr<Opening>>& openings) {
   std::exception_ptr failure;
+  std::vector<std::vector<Opening*>> sequences;
+  std::map<const Session*, std::size_t> by_parent;
+  for (const auto& opening : openings) {
+    const auto [sequence, added] = by_parent.emplace(opening->parent(), sequences.size());
+    if (added || opening->parent() == nullptr) {
+      sequences.push_back({opening.get()});
+    } else {
+      sequences[sequence->second].push_back(opening.get());
+    }
+  }
   std::vector<std::thread> threads;
-  threads.reserve(openings.size());
+  threads.reserve(sequences.size());
   try {
-    for (const auto& opening : openings) threads.emplace_back([&opening] { opening->run(); });
+    for (const auto& sequence : sequences) {
+      threads.emplace_back([&sequence] {
+        for (Opening* opening : sequence) opening->run();
+      });
+    }
   } catch (const std::system_error& error) {
     failure = std::make_exception_ptr(
         Error(ErrorCode::kSystem, std::string("cannot start a thread for each communicator that a group makes: ") +

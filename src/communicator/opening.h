@@ -18,8 +18,11 @@ class Opening {
   // Blocks until the other ranks have done the same. Throws Error. Null: this rank is no member.
   using Open = std::function<std::shared_ptr<Session>()>;
 
-  Opening(Open open, std::shared_ptr<Session>& target) : open_(std::move(open)), target_(&target) {}
+  // parent: whose ranks it is made of, in its order of calls; null: ranks that meet.
+  Opening(Open open, const Session* parent, std::shared_ptr<Session>& target)
+      : open_(std::move(open)), parent_(parent), target_(&target) {}
 
+  const Session* parent() const { return parent_; }
   // Opens it and keeps what was thrown; in any thread.
   void run() noexcept;
   const std::exception_ptr& failure() const { return failure_; }
@@ -30,14 +33,15 @@ class Opening {
 
  private:
   Open open_;
+  const Session* const parent_;
   std::shared_ptr<Session> session_;
   std::exception_ptr failure_;
   std::mutex mutex_;  // guards what is below
   std::shared_ptr<Session>* target_;
 };
 
-// Opens all at the same time, each in a thread of its own, and delivers those that could be opened. Throws the first
-// failure that is not the consequence of another one.
+// Opens all at the same time, each in a thread of its own but those of one parent one after the other, and delivers
+// those that could be opened. Throws the first failure that is not the consequence of another one.
 void open_all(const std::vector<std::shared_ptr<Opening>>& openings);
 
 }  // namespace tutti

@@ -54,6 +54,10 @@ Session::~Session() {
   }
 }
 
+Heritage Session::heritage() const {
+  return {*control_, config_, group_->leader_of, group_->layout.large_ring_bytes, context_.spin()};
+}
+
 std::string Session::plan_text(Collective collective, std::size_t count, DataType type) const {
   const char* transport = layout_.hosts == 1 ? "shm" : layout_.hosts == layout_.ranks ? "tcp" : "shm+tcp";
   return fmt::format("{} over {}", collectives_.algorithm(collective, count, type), transport);

@@ -24,6 +24,8 @@
 
 namespace tutti {
 
+struct Heritage;  // setup.h
+
 // A communicator at work on one rank: everything that set-up has made, and its calls. Made by
 // open_session() (setup.h); its public face is Communicator.
 class Session {
@@ -54,6 +56,11 @@ class Session {
   // Says goodbye after the calls that were issued. Throws the reason why the communicator failed, if no call has.
   void destroy();
 
+  // For communicators that are split off.
+  Heritage heritage() const;
+  // Numbers the splits of this communicator, alike on all ranks.
+  std::uint64_t next_split() { return take_number(splits_); }
+
  private:
   const Options options_;  // what it was made with
   const Config config_;
@@ -75,6 +82,7 @@ class Session {
   TransferCalls transfers_;
   std::mutex leaving_;  // guards the next
   bool left_ = false;   // nobody can be told anything any more
+  Word splits_{0};
   double setup_seconds_;
   double discovery_seconds_;
 };

@@ -93,19 +93,6 @@ bool enough_hardware_threads(const HostGroup& group, const Facts& facts) {
   return group.members.size() <= usable.size();
 }
 
-SegmentLayout segment_layout(const Config& config, int ranks, std::size_t ring_bytes) {
-  SegmentLayout layout;
-  layout.ranks = static_cast<std::uint32_t>(ranks);
-  const auto channels = config.integer(Setting::kChannels);
-  layout.channels = channels > 0 ? static_cast<std::uint32_t>(channels) : (ranks <= kManyRanks ? 2 : 1);
-  layout.large_ring_bytes = ring_bytes;
-  if (ranks > kManyRanks) {
-    layout.window = 2;
-    layout.piece_bytes = SegmentLayout::kPage;
-  }
-  return layout;
-}
-
 // Everything that is written often is made present now; the large rings when long messages flow.
 void reserve_area(const HostGroup& group) {
   const SegmentLayout& layout = group.layout;
@@ -168,6 +155,44 @@ void connect_everyone(Session::Parts& parts) {
 
 Config configure(const Options& options) { return Config::from_environment().with(options.config); }
 
+SegmentLayout segment_layout(const Config& config, int ranks, std::uint64_t ring_bytes) {
+  SegmentLayout layout;
+  layout.ranks = static_cast<std::uint32_t>(ranks);
+  const auto channels = config.integer(Setting::kChannels);
+  layout.channels = channels > 0 ? static_cast<std::uint32_t>(channels) : (ranks <= kManyRanks ? 2 : 1);
+  layout.large_ring_bytes = ring_bytes;
+  if (ranks > kManyRanks) {
+    layout.window = 2;
+    layout.piece_bytes = SegmentLayout::kPage;
+  }
+  return layout;
+}
+
+void complete(Session::Parts& parts, const Config& config, const Options& options, int rank) {
+  parts.name = options.name;
+  parts.options = options;
+  parts.config = config;
+  parts.reproducible = options.reproducible;
+  parts.timeout = options.timeout;
+  parts.log = std::make_unique<OperationLog>();
+  reserve_area(*parts.group);
+  parts.placement = Placement(parts.group->leader_of);
+  parts.layout = parts.placement.layout(rank);
+  parts.channels = make_channels(parts.layout, *parts.group);
+  parts.peer_segments = make_peer_segments(parts.layout.ranks, *parts.group);
+
+  SelectorOptions selection;
+  selection.channels = static_cast<int>(parts.group->layout.channels);
+  selection.ring_bytes = parts.group->layout.large_ring_bytes;
+  selection.all_channels = config.integer(Setting::kChannels) > 0;
+  selection.reproducible = options.reproducible;
+  selection.algorithm = config.text(Setting::kAlgorithm);
+  selection.chunk_bytes = static_cast<std::size_t>(config.integer(Setting::kChunkBytes));
+  parts.selector = std::make_unique<Selector>(parts.layout, selection);
+
+  connect_everyone(parts);
+}
+
 std::unique_ptr<Session> open_session(Membership membership, const Config& config, const Options& options) {
   const auto start = Clock::now();
   const Deadline deadline = start + config.duration(Setting::kMeetTimeout);
@@ -175,13 +200,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   complete_membership(membership, deadline);
 
   Session::Parts parts;
-  parts.name = options.name;
-  parts.options = options;
-  parts.config = config;
-  parts.reproducible = options.reproducible;
-  parts.timeout = options.timeout;
   parts.health = std::make_unique<Health>(membership.ranks);
-  parts.log = std::make_unique<OperationLog>();
   parts.control = ControlPlane::meet(membership, config, *parts.health);
   ControlPlane& control = *parts.control;
 
@@ -199,24 +218,9 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   request.layout = segment_layout(config, membership.ranks, facts.ring_bytes);
   request.exchange = [&](std::span<const std::byte> mine) { return control.all_gather(mine, deadline); };
   parts.group = std::make_unique<HostGroup>(join_host_group(request));
-  reserve_area(*parts.group);
-
-  parts.placement = Placement(parts.group->leader_of);
-  parts.layout = parts.placement.layout(membership.rank);
-  parts.channels = make_channels(parts.layout, *parts.group);
-  parts.peer_segments = make_peer_segments(membership.ranks, *parts.group);
   parts.spin = enough_hardware_threads(*parts.group, facts);
+  complete(parts, config, options, membership.rank);
 
-  SelectorOptions selection;
-  selection.channels = static_cast<int>(parts.group->layout.channels);
-  selection.ring_bytes = facts.ring_bytes;
-  selection.all_channels = config.integer(Setting::kChannels) > 0;
-  selection.reproducible = options.reproducible;
-  selection.algorithm = config.text(Setting::kAlgorithm);
-  selection.chunk_bytes = static_cast<std::size_t>(config.integer(Setting::kChunkBytes));
-  parts.selector = std::make_unique<Selector>(parts.layout, selection);
-
-  connect_everyone(parts);
   if (parts.layout.hosts > 1) control.all_gather({}, deadline);  // connections can be made only when all listen
   parts.setup_seconds = seconds_since(start);
   log_info("communicator \"{}\": rank {} of {} ready in {:.1f} ms ({} hosts)", options.name, membership.rank,

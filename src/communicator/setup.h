@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <span>
 
 #include "bootstrap/membership.h"
 #include "communicator/session.h"
@@ -33,6 +35,22 @@ struct Session::Parts {
 
 // The environment's settings with those of the options on top. Throws Error(kInvalidSetting).
 Config configure(const Options& options);
+
+// What a communicator hands on to those that are split off it.
+struct Heritage {
+  ControlPlane& control;
+  const Config& config;
+  std::span<const int> host_of;  // of every rank: equal where ranks share memory
+  std::uint64_t ring_bytes;
+  bool spin;
+};
+
+// What all members of a communicator lay out in the same way.
+SegmentLayout segment_layout(const Config& config, int ranks, std::uint64_t ring_bytes);
+
+// Makes what is missing of the parts once members know each other (health, control) and their hosts (group, spin).
+// Throws Error.
+void complete(Session::Parts& parts, const Config& config, const Options& options, int rank);
 
 // Makes a communicator out of its members: they meet, find out which of them share memory, agree on what decides how
 // calls are run, and connect what is left. Collective; blocks until all are ready. Throws Error.

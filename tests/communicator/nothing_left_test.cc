@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "communicator/values.h"
@@ -83,6 +84,58 @@ TEST_P(NothingIsLeft, OfCommunicatorsThatEnded_F61) {
   const Holdings before = Holdings::now();
   for (int i = 0; i < rounds(); ++i) expect_ranks(ranks, use, on_hosts(GetParam()));
   expect_back_to(before);
+}
+
+// Splits, splits of splits, destroyed in another order on every rank; some fail.
+TEST_P(NothingIsLeft, OfCommunicatorsThatWereSplitOff_F61) {
+  const auto ranks = static_cast<int>(GetParam().size());
+  const Holdings before = Holdings::now();
+  for (int i = 0; i < rounds() / 2; ++i) {
+    run_ranks(
+        ranks,
+        [i](Communicator& world) {
+          std::optional<Communicator> all = world.split(0, -world.rank());
+          std::optional<Communicator> some = all->split(world.rank() == 0 ? -1 : 0, 0);
+          use(*all);
+          if (some) use(*some);
+          if (i % 4 == 1 && world.rank() == 1) throw std::runtime_error("gone");
+          if (i % 4 == 2) all->barrier();
+          const int order = (i + world.rank()) % 3;
+          if (order == 0) world.destroy();
+          if (order == 1) all.reset();
+          if (some) some->destroy();
+          if (order == 2) world.destroy();
+        },
+        on_hosts(GetParam()));
+  }
+  expect_back_to(before);
+}
+
+// All ranks have left the control connections to their neighbours alone: a split adds a segment for each rank, and
+// what it opens by itself to talk to other hosts.
+TEST(Descriptors, OfASplitAreItsMemoryAndNoControlConnections) {
+  constexpr int kRanks = 12;
+  std::atomic<std::size_t> before{0};
+  expect_ranks(kRanks, [&](Communicator& world) {
+    use(world);  // the heap behind allocate() has a descriptor, too
+    world.barrier();
+    if (world.rank() == 0) before = Holdings::now().descriptors;
+    world.barrier();
+    std::optional<Communicator> child = world.split(world.rank() % 3, 0);
+    use(*child);
+    world.barrier();
+    if (world.rank() == 0) {
+      EXPECT_LE(Holdings::now().descriptors, before + kRanks);
+      EXPECT_EQ(Holdings::now().threads, kRanks + 2) << "the ranks, the test and the control thread";
+    }
+    world.barrier();
+    child.reset();
+    world.barrier();
+    if (world.rank() == 0) {
+      EXPECT_EQ(Holdings::now().descriptors, before);
+    }
+    world.barrier();
+  });
 }
 
 TEST_P(NothingIsLeft, OfCommunicatorsThatFailed) {

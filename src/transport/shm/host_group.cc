@@ -94,6 +94,9 @@ std::vector<std::int32_t> exchange_leaders(const HostGroupRequest& request, std:
 HostGroup join_host_group(const HostGroupRequest& request) {
   std::vector<std::int32_t> leader_of(static_cast<std::size_t>(request.ranks), kUnsettled);
   const auto self = static_cast<std::size_t>(request.rank);
+  for (std::size_t rank = 0; rank < request.apart.size(); ++rank) {
+    if (request.apart[rank]) leader_of[rank] = static_cast<std::int32_t>(rank);
+  }
   HostGroup group;
   std::vector<int> candidates;
 

@@ -30,6 +30,7 @@ struct HostGroupRequest {
   int rank = 0;
   int ranks = 1;
   std::vector<std::string> hosts;  // by rank; only ranks with equal texts try to share memory
+  std::vector<bool> apart;         // by rank: groups by themselves, without a segment; empty: none
   std::vector<std::byte> key;      // 32 bytes that only this communicator's ranks can derive
   std::string directory;           // for a socket file, where the network namespace is not shared; "": none
   SegmentLayout layout;            // agreed; `members` is filled in

@@ -1,0 +1,109 @@
+#include "communicator/split_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kLongestName = 128;
+constexpr std::size_t kLongestText = 300;
+
+std::string_view shortened(std::string_view text, std::size_t most) { return text.substr(0, most); }
+
+// Names are compared whole, and shown as far as they were sent.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+}  // namespace
+
+std::vector<std::byte> SplitWish::encode() const {
+  ByteWriter writer;
+  writer.u32(static_cast<std::uint32_t>(color));
+  writer.u32(static_cast<std::uint32_t>(key));
+  writer.u8(reproducible ? 1 : 0);
+  writer.u8(alone ? 1 : 0);
+  writer.u64(agreement ^ hash_of(name));
+  writer.text(shortened(name, kLongestName));
+  writer.text(shortened(agreement_text, kLongestText));
+  writer.u8(refusal ? 1 : 0);
+  if (refusal) {
+    writer.u8(static_cast<std::uint8_t>(refusal->code()));
+    writer.text(shortened(refusal->what(), kLongestText));
+  }
+  return writer.take();
+}
+
+SplitWish SplitWish::decode(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes, "what a rank wants of a split");
+  SplitWish wish;
+  wish.color = static_cast<int>(reader.u32());
+  wish.key = static_cast<int>(reader.u32());
+  wish.reproducible = reader.u8() != 0;
+  wish.alone = reader.u8() != 0;
+  wish.agreement = reader.u64();
+  wish.name = reader.text(kLongestName);
+  wish.agreement_text = reader.text(kLongestText);
+  if (reader.u8() != 0) {
+    const std::uint8_t code = reader.u8();
+    const auto known =
+        code <= static_cast<std::uint8_t>(ErrorCode::kUnsupported) ? static_cast<ErrorCode>(code) : ErrorCode::kRemote;
+    wish.refusal.emplace(known, reader.text(kLongestText));
+  }
+  reader.finish();
+  return wish;
+}
+
+SplitPlan::SplitPlan(std::vector<SplitWish> wishes, const Describe& describe) : wishes_(std::move(wishes)) {
+  groups_.resize(1);
+  std::map<int, std::size_t> by_color;
+  for (std::size_t rank = 0; rank < wishes_.size(); ++rank) {
+    const int color = wishes_[rank].color;
+    if (color < 0) {
+      group_of_.push_back(0);
+      continue;
+    }
+    const auto [group, added] = by_color.emplace(color, groups_.size());
+    if (added) groups_.emplace_back();
+    groups_[group->second].members.push_back(static_cast<int>(rank));
+    group_of_.push_back(group->second);
+  }
+  for (std::size_t i = 1; i < groups_.size(); ++i) {
+    Group& group = groups_[i];
+    group.refusal = disagreement(group.members, describe);
+    if (group.refusal) group.members.clear();
+    std::ranges::stable_sort(group.members, {}, [this](int rank) { return wish(rank).key; });
+  }
+}
+
+std::optional<Error> SplitPlan::disagreement(const std::vector<int>& members, const Describe& describe) const {
+  for (const int rank : members) {
+    if (!wish(rank).refusal) continue;
+    return Error(ErrorCode::kRemote, fmt::format("{} cannot take part: {}", describe(rank), wish(rank).refusal->what()),
+                 rank);
+  }
+  const SplitWish& first = wish(members.front());
+  for (const int rank : members) {
+    const SplitWish& other = wish(rank);
+    if (other.agreement == first.agreement && other.reproducible == first.reproducible) continue;
+    const auto shown = [](const SplitWish& wish) {
+      return fmt::format("name \"{}\", reproducible {}, {}", wish.name, wish.reproducible ? 1 : 0, wish.agreement_text);
+    };
+    return Error(ErrorCode::kMismatch,
+                 fmt::format("{} and {} do not agree on the communicator of colour {}: {} against {}. Give its members "
+                             "the same name, reproducible and settings",
+                             describe(rank), describe(members.front()), first.color, shown(other), shown(first)),
+                 rank);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tutti
