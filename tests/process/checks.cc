@@ -69,7 +69,9 @@ Work call(Communicator& world, Collective collective, const float* input, float*
   return world.all_to_all_v(input, counts, {}, output, counts, {}, DataType::kF32);
 }
 
-void check(Communicator& world, Collective collective, std::size_t count, int root, bool library) {
+}  // namespace
+
+void check_collective(Communicator& world, Collective collective, std::size_t count, int root, bool library) {
   const int rank = world.rank();
   Buffer input(input_elements(collective, rank, world.ranks(), root, count), library);
   Buffer output(output_elements(collective, rank, world.ranks(), root, count), library);
@@ -81,7 +83,6 @@ void check(Communicator& world, Collective collective, std::size_t count, int ro
   }
 }
 
-// Everybody sends to the next rank; even ranks send first.
 void check_ring(Communicator& world, std::size_t count, bool library) {
   if (world.ranks() < 2) return;
   const int next = (world.rank() + 1) % world.ranks();
@@ -105,12 +106,11 @@ void check_ring(Communicator& world, std::size_t count, bool library) {
   }
 }
 
-}  // namespace
-
 void check_collectives(Communicator& world, std::size_t largest, bool library) {
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{17}, largest / 7 + 1, largest}) {
     for (int c = 0; c < kCollectives; ++c) {
-      for (const int root : {0, world.ranks() - 1}) check(world, static_cast<Collective>(c), count, root, library);
+      for (const int root : {0, world.ranks() - 1})
+        check_collective(world, static_cast<Collective>(c), count, root, library);
     }
     check_ring(world, count, library);
   }

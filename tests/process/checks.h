@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "schedule/algorithm.h"
 #include "tutti/tutti.h"
 
 namespace tutti {
@@ -10,6 +11,12 @@ namespace tutti {
 // of root, and compares each element with a reference. library: in buffers of tutti::allocate. Throws
 // std::runtime_error at the first wrong element.
 void check_collectives(Communicator& world, std::size_t largest, bool library);
+
+// One of them. Collective.
+void check_collective(Communicator& world, Collective collective, std::size_t count, int root, bool library);
+
+// Everybody sends to the next rank; even ranks send first.
+void check_ring(Communicator& world, std::size_t count, bool library);
 
 // One all_reduce in place of `count` elements at `data`, whose inputs depend on `seed`.
 void check_all_reduce(Communicator& world, float* data, std::size_t count, int seed);
