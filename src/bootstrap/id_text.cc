@@ -87,6 +87,7 @@ IdParts parse_id(std::string_view text) {
     parts.roots.push_back(HostPort::parse(next_field(left, ',')));
   }
   if (parts.roots.empty()) throw bad_id("it has no address");
+  if (format_id(parts) != text) throw bad_id("its addresses are malformed");
   return parts;
 }
 

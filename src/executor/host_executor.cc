@@ -108,7 +108,17 @@ Progress HostExecutor::progress(Call& call) {
 void HostExecutor::tell_owed_credit() {
   for (const auto& channel : channels_) {
     for (Endpoint& endpoint : channel->endpoints()) {
-      if (endpoint.told != endpoint.received && endpoint.transport == nullptr) tell_credit(endpoint);
+      if (endpoint.transport != nullptr || endpoint.in == nullptr) continue;
+      if (endpoint.told != endpoint.received) tell_credit(endpoint);
+      // Nothing more could ever be sent to this peer, and nobody would know why.
+      refresh_acknowledged(endpoint);
+      if (endpoint.acknowledged > endpoint.sent) {
+        health_.fail(ErrorCode::kRemote,
+                     fmt::format("rank {} acknowledged a message that it was never sent: its memory is damaged, or it "
+                                 "runs another version of tutti; look at that rank first",
+                                 endpoint.peer),
+                     endpoint.peer);
+      }
     }
   }
 }

@@ -1,5 +1,7 @@
 #include "executor/point_to_point.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -130,6 +132,7 @@ Progress PointToPoint::progress_receive(Transfer& transfer) {
       Peer& peer = peer_state(static_cast<int>(source));
       const std::lock_guard lock(peer.lock);
       collect_announcements(peer);
+      if (health_.failed()) return Progress::kFailed;
       if (!match(peer, static_cast<int>(source), transfer)) continue;
       if (transfer.stage == Transfer::Stage::kIssued) return Progress::kFailed;  // it does not match
       if (any) note(first_source_, source + 1);
@@ -141,11 +144,21 @@ Progress PointToPoint::progress_receive(Transfer& transfer) {
   const std::lock_guard lock(peer.lock);
   if (transfer.stage == Transfer::Stage::kMoved) return Progress::kDone;  // the peer may be at its next message
   receive_pieces(peer, transfer);
+  if (health_.failed()) return Progress::kFailed;
   if (transfer.moved < transfer.bytes()) return Progress::kAgain;
   tell_credit(peer.endpoints[static_cast<std::size_t>(Connection::kData)]);
   peer.receiving = false;
   transfer.stage = Transfer::Stage::kMoved;
   return Progress::kDone;
+}
+
+// Only a rank whose memory is damaged says such a thing.
+void PointToPoint::fail_for(int peer, const char* what) {
+  health_.fail(ErrorCode::kRemote,
+               fmt::format("rank {} sent {}: its memory is damaged, or it runs another version of tutti; look at that "
+                           "rank first",
+                           peer, what),
+               peer);
 }
 
 void PointToPoint::withdraw(Transfer& transfer) {
@@ -160,7 +173,10 @@ void PointToPoint::collect_announcements(Peer& peer) {
   while (peer.unmatched_count < kMostUnmatched) {
     const Line* line = arrived(endpoint);
     if (line == nullptr) return;
-    peer.unmatched[peer.unmatched_count++] = read_inline<Announcement>(*line);
+    const Announcement announced = read_inline<Announcement>(*line);
+    if (announced.type < 0 || announced.type >= kDataTypes)
+      return fail_for(endpoint.peer, "a type that does not exist");
+    peer.unmatched[peer.unmatched_count++] = announced;
     take_message(endpoint, *line);
     settle_credit(endpoint);
   }
@@ -197,9 +213,14 @@ void PointToPoint::receive_pieces(Peer& peer, Transfer& transfer) {
     const Line* line = arrived(endpoint);
     if (line == nullptr) return;
     const Descriptor descriptor = Descriptor::unpack(line->descriptor);
-    const std::size_t bytes = std::min<std::size_t>(descriptor.length, transfer.bytes() - transfer.moved);
-    const std::byte* from =
-        descriptor.way == Way::kInline ? line->payload : endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
+    const std::size_t bytes = descriptor.length;
+    const bool in_line = descriptor.way == Way::kInline && bytes <= Line::kPayload;
+    const bool in_slot = descriptor.way == Way::kSlot && lies_in_slots(endpoint, descriptor);
+    if (!(in_line || in_slot) || bytes == 0 || bytes > transfer.bytes() - transfer.moved ||
+        line->signature != transfer.number) {
+      return fail_for(transfer.peer, "a piece of another message, or of none");
+    }
+    const std::byte* from = in_line ? line->payload : endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
     std::memcpy(transfer.output + transfer.moved, from, bytes);
     transfer.moved += bytes;
     take_message(endpoint, *line);

@@ -111,6 +111,7 @@ class PointToPoint {
   void collect_announcements(Peer& peer);
   bool match(Peer& peer, int rank, Transfer& transfer);
   void receive_pieces(Peer& peer, Transfer& transfer);
+  void fail_for(int peer, const char* what);
 
   Health& health_;
   Wiring wiring_;

@@ -104,8 +104,7 @@ StepExecution::Outcome StepExecution::check_messages() {
     const Line& line = *arrived(*endpoint);
     const Descriptor descriptor = Descriptor::unpack(line.descriptor);
     reads_in_place_ |= descriptor.way == Way::kRead;
-    const bool readable = descriptor.way != Way::kRead || payload(*endpoint, line, descriptor) != nullptr;
-    if (readable && part_offset_ + bytes_ <= descriptor.length) continue;
+    if (part_offset_ + bytes_ <= descriptor.length && may_use(*endpoint, line, descriptor)) continue;
     peer_ = endpoint->peer;
     return Outcome::kBadMessage;
   }
@@ -119,6 +118,23 @@ bool StepExecution::withdrawn() {
     if (observe_after_reads(*endpoint->progress_in) != kWithdrawn) continue;  // published by HostExecutor::withdraw()
     peer_ = endpoint->peer;
     return true;
+  }
+  return false;
+}
+
+// Whether all of a message lies where it may be read. What a transport says it has checked; what a peer wrote into
+// shared memory may be anything, if its memory is damaged.
+bool StepExecution::may_use(const Endpoint& endpoint, const Line& line, const Descriptor& descriptor) const {
+  switch (descriptor.way) {
+    case Way::kInline:
+      return descriptor.length <= Line::kPayload;
+    case Way::kSlot:
+      return lies_in_slots(endpoint, descriptor);
+    case Way::kRead:
+      return endpoint.segments != nullptr && payload(endpoint, line, descriptor) != nullptr;
+    case Way::kWritten:
+      // Only where this step said where to.
+      return endpoint.transport != nullptr && cursor_.posted;
   }
   return false;
 }

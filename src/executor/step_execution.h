@@ -31,6 +31,7 @@ class StepExecution {
 
   Outcome check_messages();
   bool withdrawn();
+  bool may_use(const Endpoint& endpoint, const Line& line, const Descriptor& descriptor) const;
   void post_destination(Endpoint& endpoint);
   bool find_room();
   bool maps_value() const;

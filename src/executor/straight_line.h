@@ -35,6 +35,7 @@ void run_straight_line(Call& call, Channel& channel, Trace&& trace, Shadow&& in_
   }
   const Endpoint::Sent sent{call.sequence, {channel.rings()[0].head(), channel.rings()[1].head()}};
   Descriptor descriptor{Way::kInline, 0, static_cast<std::uint32_t>(bytes)};
+  const std::uint64_t inline_descriptor = descriptor.pack();
   const void* payload = call.input;
   std::size_t payload_bytes = bytes;
   const Offer no_offer;
@@ -65,15 +66,14 @@ void run_straight_line(Call& call, Channel& channel, Trace&& trace, Shadow&& in_
       line = arrived(*peers.endpoints[i]);
     }
     if (line == nullptr || line->signature != call.signature) return;
-    const Descriptor theirs = Descriptor::unpack(line->descriptor);
-    if (theirs.length != bytes) return;
-    if (theirs.way == Way::kInline) {
+    if (bytes <= Line::kPayload) {
+      if (line->descriptor != inline_descriptor) return;
       sources[count++] = line->payload;
-    } else if (theirs.way == Way::kSlot) {
-      sources[count++] = peers.endpoints[i]->in_slots + theirs.slot * Descriptor::kSlotUnit;
-    } else {
-      return;
+      continue;
     }
+    const Descriptor theirs = Descriptor::unpack(line->descriptor);
+    if (theirs.way != Way::kSlot || theirs.length != bytes || !lies_in_slots(*peers.endpoints[i], theirs)) return;
+    sources[count++] = peers.endpoints[i]->in_slots + theirs.slot * Descriptor::kSlotUnit;
   }
   if (peers.own_place == peers.endpoints.size()) sources[count++] = call.input;
   Reduction reduction = call.reduction;

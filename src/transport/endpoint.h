@@ -45,6 +45,7 @@ struct Endpoint {
   // Incoming: written by the peer, or by the transport on its behalf.
   Line* in = nullptr;
   const std::byte* in_slots = nullptr;  // what Descriptor::slot counts from
+  std::uint64_t in_slots_bytes = 0;     // how much is there: nothing beyond is ever read
   std::uint64_t received = 0;           // number of the last message consumed
   std::uint64_t told = 0;               // the peer was told so up to here
 

@@ -42,6 +42,12 @@ inline const Line* arrived(const Endpoint& endpoint) {
   return observe(line.epoch) == number ? &line : nullptr;  // published by publish_line()
 }
 
+// Whether the bytes of a message in a slot lie where the peer's slots are. A peer whose memory is damaged may have
+// written any number.
+inline bool lies_in_slots(const Endpoint& endpoint, const Descriptor& descriptor) {
+  return std::uint64_t{descriptor.slot} * Descriptor::kSlotUnit + descriptor.length <= endpoint.in_slots_bytes;
+}
+
 // The message has been read: its line and slot are the writer's again as soon as it learns of it, from the next line of
 // the reverse connection or from settle_credit().
 inline void take_message(Endpoint& endpoint, const Line& line) {

@@ -1,6 +1,7 @@
 #include "bootstrap/id_text.h"
 
 #include <gtest/gtest.h>
+#include <sodium.h>
 
 #include "tutti/error.h"
 
@@ -48,6 +49,22 @@ TEST(IdText, RefusesEveryCutAndEveryChange) {
   }
   EXPECT_THROW(parse_id(text + " "), Error);
   EXPECT_THROW(parse_id(text + "\n"), Error);
+}
+
+// Also with a check that fits. Found by fuzzing: hosts with a blank, a hash or a second bracket were taken.
+TEST(IdText, RefusesAddressesThatItWouldNotWrite) {
+  for (const HostPort& odd : {HostPort{"fd00::1#4 0", 5}, HostPort{"10.1.0.1", 4000}}) {
+    IdParts id = parts(1);
+    const std::string right = format_id(id);
+    const std::size_t addresses = right.rfind('/', right.rfind('/') - 1) + 1;
+    const std::string spelling = odd.host == "10.1.0.1" ? "10.1.0.1:04000" : odd.text();
+    const std::string body = right.substr(0, addresses) + spelling;
+    const Key hash = Key::from_text(body);
+    std::string check(16, '\0');
+    sodium_bin2base64(check.data(), check.size(), reinterpret_cast<const unsigned char*>(hash.bytes().data()), 6,
+                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    EXPECT_THROW(parse_id(body + "/" + check.c_str()), Error) << spelling;
+  }
 }
 
 TEST(IdText, RefusesWhatIsNoIdAndNeverQuotesIt) {

@@ -19,6 +19,7 @@
 #include "base/net/key.h"
 #include "transport/shm/host_group.h"
 #include "transport/shm/segment.h"
+#include "transport/shm/segment_protocol.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -129,6 +130,39 @@ TEST_F(SegmentServerTest, HasToProveThatItKnowsTheKeyToo) {
   });
   EXPECT_FALSE(request_segment(address_, key_, kLeader, kRank));
   leader.join();
+}
+
+int open_descriptors() {
+  return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
+// Found by fuzzing: the second of two descriptors stayed open.
+TEST_F(SegmentServerTest, ThatSendsManyDescriptorsLeavesNoneOpen) {
+  const int before = open_descriptors();
+  for (const std::size_t count : {1, 2, 3, 200}) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    const UniqueFd caller(ends[0]);
+    const UniqueFd leader(ends[1]);
+    std::array<std::byte, kChallengeBytes> bytes{};
+    ASSERT_EQ(::send(leader.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    const std::vector<int> descriptors(count, segment_.descriptor());
+    std::vector<char> control(CMSG_SPACE(count * sizeof(int)));
+    iovec data{bytes.data(), bytes.size()};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(count * sizeof(int));
+    std::memcpy(CMSG_DATA(header), descriptors.data(), count * sizeof(int));
+    ASSERT_EQ(::sendmsg(leader.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    EXPECT_FALSE(receive_segment(caller.get(), key_, kLeader, kRank)) << "there was no proof";
+  }
+  EXPECT_EQ(open_descriptors(), before);
 }
 
 TEST_F(SegmentServerTest, HasASocketFileForItsOwnerOnlyAndRemovesIt) {

@@ -61,7 +61,8 @@ UniqueFd receive_descriptor(int socket, const SegmentProof& expected) {
   message.msg_iov = &data;
   message.msg_iovlen = 1;
   message.msg_control = control.bytes;
-  message.msg_controllen = sizeof(control.bytes);
+  // Room for one and not a byte more: the system closes what a leader may have sent beyond it.
+  message.msg_controllen = CMSG_LEN(sizeof(int));
   const ssize_t got = retry([&] { return ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL); });
   const cmsghdr* header = got < 0 ? nullptr : CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
@@ -71,7 +72,9 @@ UniqueFd receive_descriptor(int socket, const SegmentProof& expected) {
   int number = -1;
   std::memcpy(&number, CMSG_DATA(header), sizeof(int));
   UniqueFd descriptor(number);  // closed unless it is the leader's
-  if (got != static_cast<ssize_t>(proof.size()) || !equal_in_constant_time(proof, expected)) return {};
+  if ((message.msg_flags & MSG_CTRUNC) != 0 || got != static_cast<ssize_t>(proof.size()) ||
+      !equal_in_constant_time(proof, expected))
+    return {};
   return descriptor;
 }
 

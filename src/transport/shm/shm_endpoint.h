@@ -18,6 +18,7 @@ inline void connect_shared_memory(Endpoint& endpoint, const SegmentLayout& layou
   endpoint.in = reinterpret_cast<Line*>(peer + layout.lines(connection, own_area));
   endpoint.out_slots = own;
   endpoint.in_slots = peer;
+  endpoint.in_slots_bytes = layout.area_bytes();
   endpoint.credit_out = &reinterpret_cast<PaddedWord*>(own + layout.credit(connection, peer_area))->word;
   endpoint.credit_in = &reinterpret_cast<PaddedWord*>(peer + layout.credit(connection, own_area))->word;
   endpoint.progress_in = &reinterpret_cast<PaddedWord*>(peer + layout.progress())->word;

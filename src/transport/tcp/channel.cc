@@ -44,6 +44,7 @@ void TcpChannel::bind(Endpoint& endpoint) {
   endpoint.out = lines_.get();
   endpoint.in = lines_.get() + window_;
   endpoint.in_slots = slots_.data();
+  endpoint.in_slots_bytes = slots_.size();
   endpoint.credit_out = &words_[0].word;
   endpoint.credit_in = &words_[1].word;
   endpoint.taken_in = &words_[2].word;
