@@ -45,6 +45,7 @@ void write_seeds(const std::string& directory) {
 
 namespace tutti::fuzz {
 [[gnu::weak]] void prepare() {}
+void restart_random() { random_state = kEachInput; }
 }  // namespace tutti::fuzz
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
@@ -61,7 +62,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  random_state = kEachInput;
+  tutti::fuzz::restart_random();
   tutti::fuzz::run(std::as_bytes(std::span(data, size)));
   return 0;
 }

@@ -10,6 +10,8 @@ namespace tutti::fuzz {
 
 using Bytes = std::vector<std::byte>;
 
+// Lets random numbers of the library come again from the first of this input.
+void restart_random();
 // One input. The same bytes always do the same: random numbers of the library begin anew with every input.
 void run(std::span<const std::byte> input);
 // Called once, before everything; optional.

@@ -1,0 +1,243 @@
+// Messages in memory that a rank shares with another, whose memory is damaged: lines with any descriptor, place, offer,
+// credit and payload. No call reads or writes where it may not, and one that fails names that rank. What is shared
+// lies here in pieces of exactly their size, so that the address sanitizer sees every step past them.
+#include <cstring>
+#include <memory>
+
+#include "base/health.h"
+#include "collectives/registry.h"
+#include "executor/host_executor.h"
+#include "executor/point_to_point.h"
+#include "executor/signature.h"
+#include "fuzz/input.h"
+#include "fuzz/target.h"
+#include "schedule/placement.h"
+#include "transport/messages.h"
+#include "transport/shm/peer_segments.h"
+
+namespace tutti::fuzz {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr int kPeer = 1;
+constexpr std::uint32_t kWindow = 4;
+constexpr std::size_t kRingBytes = 4096;
+constexpr std::size_t kSlotBytes = 3 * kRingBytes;  // a small ring, a large one, pieces
+constexpr std::size_t kPieceBytes = kRingBytes / kWindow;
+constexpr int kTurns = 24;
+
+// The connection with the damaged peer, and what it can write.
+struct Shared {
+  std::unique_ptr<Line[]> out = std::make_unique<Line[]>(kWindow);
+  std::unique_ptr<Line[]> in = std::make_unique<Line[]>(kWindow);
+  Word credit_out{0};
+  Word credit_in{0};
+  Word progress_in{0};
+  Word confirmed_in{0};
+  std::unique_ptr<std::byte[]> in_slots = std::make_unique<std::byte[]>(kSlotBytes);
+
+  void connect(Endpoint& endpoint) {
+    endpoint.out = out.get();
+    endpoint.in = in.get();
+    endpoint.in_slots = in_slots.get();
+    endpoint.in_slots_bytes = kSlotBytes;
+    endpoint.credit_out = &credit_out;
+    endpoint.credit_in = &credit_in;
+    endpoint.progress_in = &progress_in;
+    endpoint.confirmed_in = &confirmed_in;
+    endpoint.window = kWindow;
+  }
+
+  // The peer publishes a message, or what it takes for one.
+  void write(Input& input, const Endpoint& endpoint, std::uint64_t number, std::uint64_t signature, std::size_t bytes) {
+    Line& line = in[line_index(endpoint, number)];
+    const unsigned honest = input.byte();
+    Descriptor descriptor{static_cast<Way>(input.below(4)), 0, static_cast<std::uint32_t>(bytes)};
+    if ((honest & 1) != 0) descriptor.length = input.integer<std::uint32_t>();
+    if ((honest & 2) != 0) descriptor.slot = input.integer<std::uint32_t>() & 0x3FFFFFFF;
+    line.descriptor = descriptor.pack();
+    line.signature = (honest & 4) != 0 ? input.integer<std::uint64_t>() : signature;
+    line.credit = (honest & 8) != 0 ? input.integer<std::uint64_t>() : endpoint.sent;
+    const auto payload = input.take((honest & 16) != 0 ? Line::kPayload : 0);
+    if (!payload.empty()) std::memcpy(line.payload, payload.data(), payload.size());
+    // What decides about waiting, seldom damaged.
+    if ((honest & 96) == 96) note(credit_in, input.integer<std::uint64_t>());
+    if ((honest & 224) == 224) note(progress_in, input.integer<std::uint64_t>());
+    if ((honest & 160) == 160) note(confirmed_in, input.integer<std::uint64_t>());
+    publish(line.epoch, number);  // observed by arrived()
+  }
+};
+
+void check(const Health& health) {
+  if (!health.failed()) return;
+  require(health.reason().peer() == kPeer, "a failure names the rank whose memory is damaged");
+}
+
+const Placement& placement() {
+  static const Placement made(kRanks);
+  return made;
+}
+
+struct Row {
+  Collective collective;
+  const char* algorithm;
+};
+constexpr Row kRows[] = {
+    {Collective::kAllReduce, "one_shot"}, {Collective::kAllReduce, "two_shot"},
+    {Collective::kAllReduce, "ring"},     {Collective::kAllReduce, "recursive_doubling"},
+    {Collective::kAllGather, "ring"},     {Collective::kReduceScatter, "ring"},
+    {Collective::kBroadcast, "binomial"}, {Collective::kReduce, "binomial"},
+    {Collective::kAllToAll, "pairwise"},
+};
+
+const Plan* plan_of(std::size_t row) {
+  static std::unique_ptr<Plan> plans[std::size(kRows)];
+  if (plans[row] == nullptr) {
+    const Algorithm* algorithm = find_algorithm(kRows[row].collective, kRows[row].algorithm);
+    if (algorithm == nullptr) return nullptr;
+    plans[row] = std::make_unique<Plan>(*algorithm, placement().layout(0));
+  }
+  return plans[row].get();
+}
+
+void collective(Input& input) {
+  const std::size_t row = input.below(std::size(kRows));
+  const Plan* plan = plan_of(row);
+  if (plan == nullptr) return;
+  constexpr std::size_t kCounts[] = {1, 2, 24, 25, 64, 200};
+  const std::size_t count = kCounts[input.below(std::size(kCounts))];
+  const std::size_t chunk_bytes = input.below(2) == 0 ? 1024 : 256;
+  Shared shared;
+  Health health(kRanks);
+  PeerSegments segments(shared.confirmed_in);
+  auto slots = std::make_unique<std::byte[]>(kSlotBytes);
+  std::vector<std::unique_ptr<Channel>> channels;
+  channels.push_back(std::make_unique<Channel>(placement().layout(0), 0, slots.get(), SlotRing(0, kRingBytes, 0),
+                                               SlotRing(kRingBytes, kRingBytes, 1)));
+  Endpoint& endpoint = channels[0]->endpoint(kPeer);
+  shared.connect(endpoint);
+  endpoint.segments = &segments;
+  Word progress{0};
+  HostExecutor executor(ExecutorParts{channels, {}, health, progress});
+  // Of exactly the sizes that the call's contract says, or as long as the longer one where it is simpler.
+  const std::size_t all = count * kRanks;
+  const auto in = std::make_unique<float[]>(all);
+  const auto out = std::make_unique<float[]>(all);
+  Call call;
+  call.plan = plan;
+  call.reduction = {DataType::kF32, kSum, kRanks, false, false};
+  call.input = reinterpret_cast<const std::byte*>(in.get());
+  call.output = reinterpret_cast<std::byte*>(out.get());
+  call.element_bytes = sizeof(float);
+  call.sequence = 1;
+  call.root = static_cast<int>(input.below(kRanks));
+  call.signature = 0x5157;
+  executor.start(call, count, chunk_bytes);
+  std::uint64_t number = 0;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const Progress result = executor.progress(call);
+    check(health);
+    if (result == Progress::kFailed) {
+      require(health.failed() || executor.mismatch().peer == kPeer, "a call fails for a reason");
+      return;
+    }
+    if (result == Progress::kDone || input.ended()) return;
+    if (number - endpoint.received < kWindow) {
+      const std::size_t bytes = std::min(chunk_bytes, call.binding.elements(0, 0) * sizeof(float));
+      shared.write(input, endpoint, ++number, call.signature, bytes);
+    }
+  }
+}
+
+void point_to_point(Input& input) {
+  Shared shared[PointToPoint::kConnections];
+  Shared own[PointToPoint::kConnections];  // with this rank itself: a receive from any source looks there too
+  Health health(kRanks);
+  auto slots = std::make_unique<std::byte[]>(kSlotBytes);
+  Endpoint* endpoints[PointToPoint::kConnections] = {};
+  PointToPoint::Wiring wiring;
+  wiring.slots = slots.get();
+  wiring.piece_bytes = kPieceBytes;
+  wiring.pieces = [](int) { return 2 * kRingBytes; };
+  wiring.reserve = [](std::size_t, std::size_t) {};
+  wiring.connect = [&](PointToPoint::Connection connection, Endpoint& endpoint) {
+    const int which = static_cast<int>(connection);
+    if (endpoint.peer != kPeer) return own[which].connect(endpoint);
+    shared[which].connect(endpoint);
+    endpoints[which] = &endpoint;
+  };
+  PointToPoint transfers(kRanks, health, std::move(wiring));
+  constexpr std::size_t kCounts[] = {1, 24, 25, 300, 3000};
+  const std::size_t count = kCounts[input.below(std::size(kCounts))];
+  const auto buffer = std::make_unique<float[]>(count);
+  Transfer transfer;
+  transfer.type = DataType::kF32;
+  transfer.count = count;
+  const bool sending = input.below(2) == 0;
+  transfer.peer = sending || input.below(2) == 0 ? kPeer : kAnySource;
+  if (sending) {
+    transfer.input = reinterpret_cast<const std::byte*>(buffer.get());
+  } else {
+    transfer.output = reinterpret_cast<std::byte*>(buffer.get());
+  }
+  std::uint64_t numbers[PointToPoint::kConnections] = {};
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const Progress result = sending ? transfers.progress_send(transfer) : transfers.progress_receive(transfer);
+    check(health);
+    if (result == Progress::kFailed) {
+      if (!health.failed()) {
+        const auto mismatch = transfers.mismatch(transfer.peer);
+        require(mismatch && name(mismatch->type) != nullptr, "a mismatch says what was announced");
+      }
+      transfers.withdraw(transfer);
+      return;
+    }
+    if (result == Progress::kDone || input.ended()) break;
+    const unsigned which = input.below(PointToPoint::kConnections);
+    if (endpoints[which] == nullptr || numbers[which] - endpoints[which]->received >= kWindow) continue;
+    const std::size_t bytes = which == 2 ? std::min(count * sizeof(float), kPieceBytes) : 24;
+    shared[which].write(input, *endpoints[which], ++numbers[which], 1, bytes);
+  }
+  transfers.withdraw(transfer);
+}
+
+}  // namespace
+
+void run(std::span<const std::byte> bytes) {
+  Input input(bytes);
+  if (input.below(3) == 0) {
+    point_to_point(input);
+  } else {
+    collective(input);
+  }
+}
+
+std::vector<Bytes> seeds() {
+  std::vector<Bytes> all;
+  for (unsigned row = 0; row < std::size(kRows); ++row) {
+    for (unsigned count = 0; count < 6; ++count) {
+      Bytes seed = {std::byte{1}, static_cast<std::byte>(row), static_cast<std::byte>(count), std::byte{0},
+                    std::byte{0}};
+      for (int message = 0; message < 8; ++message) {
+        seed.push_back(std::byte{0});
+        seed.push_back(static_cast<std::byte>(count < 3 ? Way::kInline : Way::kSlot));
+      }
+      all.push_back(seed);
+    }
+  }
+  // A receive: an announcement, and its pieces.
+  Bytes receive = {std::byte{0}, std::byte{1}, std::byte{1}, std::byte{0}, std::byte{0}, std::byte{16}, std::byte{0}};
+  const std::uint64_t announcement[] = {1, 24, static_cast<std::uint64_t>(DataType::kF32) << 32};
+  const auto* const words = reinterpret_cast<const std::byte*>(announcement);
+  receive.insert(receive.end(), words, words + sizeof announcement);
+  receive.resize(receive.size() + Line::kPayload - sizeof announcement);
+  for (const int byte : {2, 0, 0}) receive.push_back(static_cast<std::byte>(byte));
+  all.push_back(receive);
+  // A send: its grant.
+  Bytes send = {std::byte{0}, std::byte{1}, std::byte{0}, std::byte{1}, std::byte{16}, std::byte{0}, std::byte{1}};
+  send.resize(send.size() + Line::kPayload - 1);
+  all.push_back(send);
+  return all;
+}
+
+}  // namespace tutti::fuzz
