@@ -177,6 +177,17 @@ class TUTTI_API Communicator {
   template <class T>
   Work all_to_all(std::span<const T> input, std::span<T> output, Stream stream = {});
   template <class T>
+  Work all_gather_v(std::span<const T> input, std::span<T> output, std::span<const std::size_t> counts,
+                    std::span<const std::size_t> offsets = {}, Stream stream = {});
+  template <class T>
+  Work reduce_scatter_v(std::span<const T> input, std::span<T> output, std::span<const std::size_t> counts,
+                        std::span<const std::size_t> offsets = {}, ReduceOp op = kSum, Stream stream = {});
+  template <class T>
+  Work all_to_all_v(std::span<const T> input, std::span<const std::size_t> input_counts,
+                    std::span<const std::size_t> input_offsets, std::span<T> output,
+                    std::span<const std::size_t> output_counts, std::span<const std::size_t> output_offsets,
+                    Stream stream = {});
+  template <class T>
   Work send(std::span<const T> input, int to, int tag = 0, Stream stream = {});
   template <class T>
   Work recv(std::span<T> output, int from, int tag = 0, Stream stream = {});

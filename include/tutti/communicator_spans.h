@@ -23,6 +23,26 @@ inline std::size_t block_size(std::size_t elements, int ranks, const char* what)
                                                " ranks");
 }
 
+// The blocks lie within the elements; a call without offsets uses all of them.
+inline void require_blocks(std::size_t elements, std::span<const std::size_t> counts,
+                           std::span<const std::size_t> offsets, int ranks, const char* what) {
+  require_size(counts.size(), static_cast<std::size_t>(ranks), (std::string(what) + "'s list of counts").c_str());
+  if (!offsets.empty()) {
+    require_size(offsets.size(), counts.size(), (std::string(what) + "'s list of offsets").c_str());
+  }
+  std::size_t next = 0;
+  for (std::size_t block = 0; block < counts.size(); ++block) {
+    const std::size_t first = offsets.empty() ? next : offsets[block];
+    if (counts[block] > elements || (counts[block] > 0 && first > elements - counts[block])) {
+      throw Error(ErrorCode::kInvalidArgument, std::string(what) + " has " + std::to_string(elements) +
+                                                   " elements, but its block " + std::to_string(block) + " has " +
+                                                   std::to_string(counts[block]) + " from " + std::to_string(first));
+    }
+    next = first + counts[block];
+  }
+  if (offsets.empty()) require_size(elements, next, what);
+}
+
 }  // namespace detail
 
 template <class T>
@@ -75,6 +95,33 @@ Work Communicator::all_to_all(std::span<const T> input, std::span<T> output, Str
   detail::require_size(output.size(), input.size(), "all_to_all: output");
   return all_to_all(input.data(), output.data(), detail::block_size(input.size(), ranks(), "all_to_all: input"),
                     data_type_of<T>, stream);
+}
+
+template <class T>
+Work Communicator::all_gather_v(std::span<const T> input, std::span<T> output, std::span<const std::size_t> counts,
+                                std::span<const std::size_t> offsets, Stream stream) {
+  detail::require_blocks(output.size(), counts, offsets, ranks(), "all_gather_v: output");
+  detail::require_size(input.size(), counts[static_cast<std::size_t>(rank())], "all_gather_v: input");
+  return all_gather_v(input.data(), output.data(), counts, offsets, data_type_of<T>, stream);
+}
+
+template <class T>
+Work Communicator::reduce_scatter_v(std::span<const T> input, std::span<T> output, std::span<const std::size_t> counts,
+                                    std::span<const std::size_t> offsets, ReduceOp op, Stream stream) {
+  detail::require_blocks(input.size(), counts, offsets, ranks(), "reduce_scatter_v: input");
+  detail::require_size(output.size(), counts[static_cast<std::size_t>(rank())], "reduce_scatter_v: output");
+  return reduce_scatter_v(input.data(), output.data(), counts, offsets, data_type_of<T>, op, stream);
+}
+
+template <class T>
+Work Communicator::all_to_all_v(std::span<const T> input, std::span<const std::size_t> input_counts,
+                                std::span<const std::size_t> input_offsets, std::span<T> output,
+                                std::span<const std::size_t> output_counts, std::span<const std::size_t> output_offsets,
+                                Stream stream) {
+  detail::require_blocks(input.size(), input_counts, input_offsets, ranks(), "all_to_all_v: input");
+  detail::require_blocks(output.size(), output_counts, output_offsets, ranks(), "all_to_all_v: output");
+  return all_to_all_v(input.data(), input_counts, input_offsets, output.data(), output_counts, output_offsets,
+                      data_type_of<T>, stream);
 }
 
 template <class T>

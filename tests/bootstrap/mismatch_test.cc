@@ -65,7 +65,7 @@ TEST(Mismatch, OfAnInterfaceNameFailsThereAtOnceAndTellsTheOthers) {
   for (const int rank : {0, 2}) expect_error(*made[rank], ErrorCode::kRemote, {"rank 1", "nope0"});
 }
 
-TEST(Mismatch, OfTheVersionIsFoundBeforeAnythingElseIsRead) {
+TEST(Mismatch, OfTheVersionIsFoundBeforeAnythingElseIsRead_F81) {
   Introduction introduction;
   introduction.version = kProtocolVersion + 1;
   std::vector<std::byte> bytes = introduction.encode();

@@ -81,6 +81,8 @@ TEST(Communicator, CountsCallsAndBytes) {
   expect_ranks(2, [](Communicator& communicator) {
     std::vector<float> input(10), output(20);
     for (int i = 0; i < 3; ++i) communicator.all_gather(input.data(), output.data(), 10, DataType::kF32);
+    const std::size_t counts[] = {3, 10};
+    communicator.all_gather_v(input.data(), output.data(), counts, {}, DataType::kF32);
     communicator.barrier();
     if (communicator.rank() == 0) {
       communicator.send(input.data(), 7, DataType::kF32, 1);
@@ -90,6 +92,8 @@ TEST(Communicator, CountsCallsAndBytes) {
     const Statistics statistics = communicator.statistics();
     EXPECT_EQ(statistics.collectives.at("all_gather").calls, 3u);
     EXPECT_EQ(statistics.collectives.at("all_gather").bytes, 3u * 20 * sizeof(float));
+    EXPECT_EQ(statistics.collectives.at("all_gather_v").calls, 1u);
+    EXPECT_EQ(statistics.collectives.at("all_gather_v").bytes, 13 * sizeof(float));
     EXPECT_EQ(statistics.collectives.at("barrier").calls, 1u);
     EXPECT_EQ(statistics.collectives.at("all_reduce").calls, 0u);
     const char* moved = communicator.rank() == 0 ? "send" : "recv";
