@@ -51,7 +51,8 @@ void ControlScope::learn_death(const Death& death, const std::string& observer) 
   if (dead == kNoMember || failed_) return;
   const int seen_by = rank_of(death.observer);
   const std::string who = seen_by == kNoMember ? "another process, " + observer + "," : fmt::format("rank {}", seen_by);
-  const std::string why = death.trouble.empty() ? "" : ": " + death.trouble;
+  const std::string why =
+      death.trouble.empty() ? "; its own output or its host's kernel log may say why" : ": " + death.trouble;
   if (dead == self_.own.rank) {
     return fail({ErrorCode::kRemote, dead,
                  fmt::format("the other ranks of communicator \"{}\" have given {} up, which is this one: its control "
@@ -59,8 +60,9 @@ void ControlScope::learn_death(const Death& death, const std::string& observer) 
                              self_.name, describe(dead), who, why)});
   }
   fail({ErrorCode::kRemote, dead,
-        fmt::format("{} of communicator \"{}\" died: its control connection to {} ended{}", describe(dead), self_.name,
-                    who, why)});
+        fmt::format("{} of communicator \"{}\" died: its control connection to {} ended{}. Start again, or shrink() to "
+                    "go on without it",
+                    describe(dead), self_.name, who, why)});
 }
 
 Survivors& ControlScope::survivors(std::chrono::milliseconds silence) {

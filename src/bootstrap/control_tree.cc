@@ -282,8 +282,9 @@ void ControlTree::beat() {
     if (now - neighbour.connection->last_heard() > self_.silence) silent.push_back(rank);
     neighbour.connection->send(frame);
   }
-  const std::string trouble = fmt::format("nothing was heard of it for {:.1f} s (TUTTI_SILENCE)",
-                                          static_cast<double>(self_.silence.count()) / 1000);
+  const std::string trouble = fmt::format(
+      "nothing was heard of it for {:.1f} s (TUTTI_SILENCE): it is stopped, or its host or the network between hangs",
+      static_cast<double>(self_.silence.count()) / 1000);
   for (const int rank : silent) {
     const auto found = neighbours_.find(rank);
     if (found == neighbours_.end()) continue;
