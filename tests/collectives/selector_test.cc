@@ -159,6 +159,39 @@ TEST(Selector, KeepsChunksAsSmallAsAsked) {
   EXPECT_EQ(selector.choose(Collective::kAllReduce, 1 << 20).chunk_bytes, 4096u);
 }
 
+// No size overflows on the way from bytes to rounds.
+TEST(Selector, CutsCallsBeyond32Bits_F69) {
+  const Placement placement(2048);
+  const Selector selector(placement.layout(0), {});
+  for (const std::size_t count : {(std::size_t{1} << 31) + 3, std::size_t{1} << 33}) {
+    const std::size_t bytes = 2048 * count;
+    for (const Selector::Candidate& candidate : selector.explain(Collective::kAllGather, bytes)) {
+      if (!candidate.possible) continue;
+      const double chunks = candidate.algorithm->chunking(placement.layout(0)).chunks;
+      const double moved = candidate.rounds * chunks * static_cast<double>(candidate.choice.chunk_bytes);
+      EXPECT_GE(moved, static_cast<double>(count)) << candidate.algorithm->name;
+      EXPECT_LT(moved, static_cast<double>(count) * 1.01) << candidate.algorithm->name;
+    }
+    EXPECT_GT(selector.choose(Collective::kAllGather, bytes).chunk_bytes, 0u);
+  }
+}
+
+// The ranks of an all_to_all_v know different sizes.
+TEST(Selector, ChoosesAllToAllVWithoutItsSize) {
+  for (const Placement& placement : many_placements()) {
+    SelectorOptions options;
+    options.channels = 2;
+    const Selector selector(placement.layout(0), options);
+    const Choice& first = selector.choose(Collective::kAllToAllV, 0);
+    for (std::size_t index = 0; index < Selector::kClasses; ++index) {
+      const Choice& choice = selector.choose(Collective::kAllToAllV, Selector::class_bytes(index));
+      EXPECT_EQ(choice.algorithm, first.algorithm);
+      EXPECT_EQ(choice.channels, first.channels);
+      EXPECT_EQ(choice.chunk_bytes, first.chunk_bytes);
+    }
+  }
+}
+
 TEST(Selector, TakesOnlyTheReproducibleTreeWhereAskedTo) {
   SelectorOptions options;
   options.reproducible = true;

@@ -232,6 +232,33 @@ TEST(VectorForms, AreReadInPlaceInTheLibrarysMemory) {
 }
 #endif
 
+// A call on a stream runs when its caller may long have forgotten the lists.
+TEST(VectorForms, OutliveTheListsThatTheyWereCalledWith) {
+  expect_ranks(3, [](Communicator& communicator) {
+    const int rank = communicator.rank();
+    HostStream stream;
+    std::vector<std::vector<int>> outputs;
+    std::vector<Work> works;
+    std::vector<int> input(500, rank);
+    for (std::size_t i = 0; i < 20; ++i) {
+      outputs.emplace_back(3 * 500, -1);
+      Sizes counts = {i, 2 * i, 500};
+      Sizes offsets = {0, 500, 1000};
+      const auto own = std::span<const int>(input).first(counts[static_cast<std::size_t>(rank)]);
+      works.push_back(communicator.all_gather_v(own, std::span(outputs.back()), counts, offsets, stream));
+      std::fill(counts.begin(), counts.end(), ~std::size_t{0});
+      std::fill(offsets.begin(), offsets.end(), ~std::size_t{0});
+    }
+    for (const Work& work : works) work.wait();
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const std::vector<int>& output = outputs[i];
+      EXPECT_EQ(std::count(output.begin(), output.begin() + 500, 0), static_cast<std::ptrdiff_t>(i));
+      EXPECT_EQ(std::count(output.begin() + 500, output.begin() + 1000, 1), static_cast<std::ptrdiff_t>(2 * i));
+      EXPECT_EQ(std::count(output.begin() + 1000, output.end(), 2), 500);
+    }
+  });
+}
+
 TEST(VectorForms, TellTheirPlanByName) {
   expect_ranks(2, [](Communicator& communicator) {
     for (const char* form : {"all_gather_v", "reduce_scatter_v", "all_to_all_v"}) {
