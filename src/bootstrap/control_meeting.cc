@@ -70,6 +70,7 @@ void ControlNode::join_tree(int parent, std::vector<SocketAddress> addresses) {
   tree_->join(parent, addresses, kConnectPatience, [this, parent, addresses](const std::string& trouble) {
     if (trouble.empty()) {
       joined_ = true;
+      root_->send(FrameType::kJoined);
       return advance_meeting();
     }
     if (Clock::now() - join_began_ < kConnectPatience) {
@@ -85,10 +86,12 @@ void ControlNode::join_tree(int parent, std::vector<SocketAddress> addresses) {
   });
 }
 
-// Connected to its parent and hearing that everybody below is connected, a rank says so; the table comes back.
+// Connected to its parent and hearing that everybody below is connected, a rank says so; the table comes back. The root
+// is told too, so that it can name who is in the way.
 void ControlNode::advance_meeting() {
   if (told_ready_ || !joined_ || ready_children_ < tree_children(setup_.own.rank, setup_.own.ranks)) return;
   told_ready_ = true;
+  root_->send(FrameType::kReady);
   if (setup_.own.rank == 0) return take_table(std::exchange(own_table_, {}));
   tree_->send_to_parent(make_frame(FrameType::kReady));
 }

@@ -18,11 +18,12 @@ enum class FrameType : std::uint8_t {
   // between a rank and the root, while ranks meet
   kIntroduction,  // Introduction
   kAssignment,    // Assignment
+  kJoined,        // empty: this rank is connected to its parent
+  kReady,         // empty: everybody below is connected; also to the parent
   kMet,           // empty: this rank needs the root no more
   kRefused,       // Poison: the meeting failed; from a rank: it cannot go on
   // between neighbours in the tree
   kState,       // TreeNews: the last of all that the sender knows, told to a new neighbour
-  kReady,       // empty: everybody below is connected
   kTable,       // RankTable
   kGatherUp,    // GatherParts of everybody below
   kGatherDown,  // GatherParts of all
@@ -35,7 +36,7 @@ enum class FrameType : std::uint8_t {
   // between survivors of a communicator
   kSurvivor,  // SurvivorMessage
 };
-inline constexpr std::uint8_t kFrameTypes = 16;
+inline constexpr std::uint8_t kFrameTypes = 17;
 inline constexpr std::size_t kFrameHeaderBytes = 5;
 inline constexpr std::size_t kFrameTagBytes = 16;
 

@@ -114,6 +114,12 @@ void Root::receive(std::uint64_t number, FrameType type, std::span<const std::by
       if (static_cast<int>(by_rank_.size()) == ranks_) assign();
       return;
     }
+    case FrameType::kJoined:
+      guest.joined = true;
+      return;
+    case FrameType::kReady:
+      guest.ready = true;
+      return;
     case FrameType::kMet:
       return met(guest);
     case FrameType::kRefused: {
@@ -249,7 +255,11 @@ void Root::expire() {
   const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began_);
   int only = Error::kNoPeer;
   if (phase_ == Phase::kConnecting) {
-    return fail(ErrorCode::kTimeout, "all ranks are here but could not all connect to each other in time", only);
+    const std::string text = fmt::format(
+        "communicator \"{}\": all ranks are here, but after {:.1f} s {}: it may be stopped or starved of processor "
+        "time",
+        place_.name, static_cast<double>(waited.count()) / 1000, in_the_way(&only));
+    return fail(ErrorCode::kTimeout, text, only);
   }
   std::string text = fmt::format("communicator \"{}\": still waiting after {:.1f} s for {}", place_.name,
                                  static_cast<double>(waited.count()) / 1000, missing(&only));
@@ -273,6 +283,30 @@ std::string Root::missing(int* only) const {
   }
   if (count > kNamed) list += fmt::format(" and {} more", count - kNamed);
   return fmt::format("{} {} ({} of {} here)", count == 1 ? "rank" : "ranks", list, by_rank_.size(), ranks_);
+}
+
+// Who keeps the others from connecting; `only`: the rank, when it can be but one.
+std::string Root::in_the_way(int* only) const {
+  const auto guest = [this](int rank) -> const Guest& { return guests_.at(by_rank_.at(rank)); };
+  // A parent has a lower number than its children: the first rank without a parent has one that is connected itself.
+  for (int rank = 1; rank < ranks_; ++rank) {
+    if (guest(rank).joined) continue;
+    return fmt::format("{} has not connected to {}, or that one does not answer", describe(guest(rank)),
+                       describe(guest(tree_parent(rank))));
+  }
+  // Everybody below the last rank that is not ready has said so.
+  for (int rank = ranks_ - 1; rank >= 0; --rank) {
+    if (guest(rank).ready) continue;
+    *only = rank;
+    return describe(guest(rank)) + " says nothing more";
+  }
+  // Everybody above the first rank without the table has it.
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (guest(rank).met) continue;
+    *only = rank;
+    return describe(guest(rank)) + " says nothing more";
+  }
+  return "";
 }
 
 std::string Root::describe(const Guest& guest) const {

@@ -44,6 +44,9 @@ class Root {
     int rank = 0;
     int ranks = 0;
     bool introduced = false;
+    // How far it is with connecting.
+    bool joined = false;  // to its parent
+    bool ready = false;   // and everybody below it
     bool met = false;
     Introduction introduction;
   };
@@ -62,6 +65,7 @@ class Root {
   void report();
   void expire();
   std::string missing(int* only = nullptr) const;
+  std::string in_the_way(int* only) const;
   std::string describe(const Guest& guest) const;
   void serve_hand_out();
 

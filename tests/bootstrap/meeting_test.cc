@@ -6,8 +6,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 
+#include "bootstrap/connection.h"
 #include "bootstrap/hand_out.h"
+#include "bootstrap/introduction.h"
+#include "bootstrap/reach_root.h"
 #include "bootstrap/sockets.h"
 
 namespace tutti {
@@ -81,6 +85,48 @@ TEST(Meeting, AThousandRanksInOneProcess) {
   EXPECT_LE(descriptors, 16 * kRanks);
   leave_all(made);
   for (const auto& rank : made) ASSERT_FALSE(rank->health.failed()) << rank->health.reason().what();
+}
+
+// A rank that is stopped as soon as all know of it: it has introduced itself and does nothing more.
+TEST(Meeting, NamesARankThatStopsWhileTheyConnect) {
+  constexpr int kRanks = 3;
+  const auto process = Process::get();
+  const UniqueId id = UniqueId::create();
+  TestRanks made = make_ranks(kRanks);
+  in_threads(kRanks, [&](int rank) {
+    const Membership membership = membership_from_id(id, rank, kRanks);
+    if (rank != 1) return meet(*made[rank], membership, {{"TUTTI_MEET_TIMEOUT", "1"}});
+    const Config config = test_config();
+    EventLoop loop;
+    ReachedRoot reached = reach_root(loop, membership, config, nullptr, Clock::now() + std::chrono::seconds(20));
+    Introduction introduction;
+    introduction.agreement = config.agreement_hash();
+    introduction.agreement_text = config.agreement_text();
+    introduction.patience_ms = 20'000;
+    introduction.host = {"somewhere", "else", {"127.0.0.1"}};
+    introduction.pid = 4711;
+    introduction.port = 1;
+    std::promise<void> told;
+    std::shared_ptr<Connection> connection;
+    loop.call([&] {
+      connection = std::make_shared<Connection>(loop, std::move(reached.socket), 1 << 20);
+      connection->start(
+          [&](FrameType type, auto) {
+            if (type == FrameType::kRefused) told.set_value();
+          },
+          [](const auto&) {});
+      connection->send(FrameType::kIntroduction, introduction.encode());
+    });
+    told.get_future().wait();
+    loop.call([&] { connection->close(); });
+  });
+  for (const int rank : {0, 2}) {
+    ASSERT_NE(made[rank]->error, nullptr);
+    EXPECT_EQ(made[rank]->error->code(), ErrorCode::kTimeout);
+    EXPECT_NE(std::string(made[rank]->error->what()).find("rank 1 (somewhere pid 4711) has not connected to rank 0"),
+              std::string::npos)
+        << made[rank]->error->what();
+  }
 }
 
 TEST(Meeting, NamesTheRanksThatAreMissing) {
