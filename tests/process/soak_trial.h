@@ -31,6 +31,8 @@ struct Trial {
   const char* fault_name() const;
   const char* moment_name() const;
   std::string text() const;
+  // Whether all ranks have a communicator by then, and so all survivors can go on as a new one.
+  bool shrinks() const { return moment == Moment::kMiddle; }
   bool by_itself() const { return fault != Fault::kKill && fault != Fault::kStop; }
 };
 

@@ -1,8 +1,8 @@
-// A rank of the soak: soak_worker SEED STEPS FAULT AT
+// A rank of the soak: soak_worker SEED STEPS FAULT AT SHRINK
 //
 // Joins, does STEPS steps of a Workload and leaves. FAULT is what it does to itself at step AT (-1: before it joins):
 // exit, throw, abort, or none. Says how far it is, and what it has open before and after, in lines that the soak reads;
-// an Error ends it with status 3, as worker.cc does.
+// an Error ends it with status 3, as worker.cc does. SHRINK 1: the survivors then go on as a new communicator.
 
 #include <unistd.h>
 
@@ -73,7 +73,16 @@ void look_back(std::optional<Communicator>& communicator) {
   say("destroyed after=" + std::to_string(now_ms() - leaving));
 }
 
-int run(std::uint64_t seed, int steps, const std::string& fault, int at) {
+// The survivors do a little together.
+void shrink(Communicator& communicator, std::uint64_t seed) {
+  Communicator survivors = communicator.shrink(std::chrono::seconds(20));
+  Workload workload(survivors, seed + 1);
+  for (int step = 0; step < 4; ++step) workload.step(step);
+  say("shrunk to " + std::to_string(survivors.ranks()));
+  survivors.destroy();
+}
+
+int run(std::uint64_t seed, int steps, const std::string& fault, int at, bool shrinks) {
   std::optional<Communicator> communicator;
   int status = 0;
   deallocate(allocate(1));  // the heap behind it stays, as malloc's does
@@ -97,6 +106,11 @@ int run(std::uint64_t seed, int steps, const std::string& fault, int at) {
   } catch (const Error& error) {
     say("error at=" + std::to_string(now_ms()) + " code=" + name(error.code()) +
         " peer=" + std::to_string(error.peer()) + " " + error.what());
+    try {
+      if (shrinks) shrink(*communicator, seed);
+    } catch (const Error& trouble) {
+      say(std::string("cannot shrink: ") + trouble.what());
+    }
     look_back(communicator);
     status = 3;
   } catch (const std::exception& error) {
@@ -111,6 +125,7 @@ int run(std::uint64_t seed, int steps, const std::string& fault, int at) {
 }  // namespace tutti
 
 int main(int argc, char** argv) {
-  if (argc != 5) return 2;
-  return tutti::run(std::strtoull(argv[1], nullptr, 10), std::atoi(argv[2]), argv[3], std::atoi(argv[4]));
+  if (argc != 6) return 2;
+  return tutti::run(std::strtoull(argv[1], nullptr, 10), std::atoi(argv[2]), argv[3], std::atoi(argv[4]),
+                    std::atoi(argv[5]) != 0);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -31,13 +32,14 @@ Workload::Workload(Communicator& world, std::uint64_t seed) : world_(world), see
 
 void Workload::step(int number) {
   std::mt19937_64 random(seed_ * 1'000'003 + static_cast<std::uint64_t>(number));
-  const std::uint64_t kind = random() % 10;
+  const std::uint64_t kind = random() % 11;
   const std::uint64_t choice = random();
   if (kind < 4) return collective(choice);
   if (kind < 6) return integers(choice);
   if (kind < 7) return ring(choice);
   if (kind < 9) return stream(choice);
-  return group(choice);
+  if (kind < 10) return group(choice);
+  return split(choice);
 }
 
 void Workload::collective(std::uint64_t choice) {
@@ -85,6 +87,18 @@ void Workload::stream(std::uint64_t choice) {
   if (choice / 8 % 2 == 1) world_.barrier();
   for (const Work& work : works) work.wait();
   for (const auto& bucket : buckets) expect("all_reduce on a stream", bucket, static_cast<float>(sum));
+}
+
+// Parts of up to three ranks, perhaps without some of them, which all-reduce for themselves.
+void Workload::split(std::uint64_t choice) {
+  const int parts = (world_.ranks() + 2) / 3;
+  const bool aside = choice % 4 == 0 && world_.rank() == 0;
+  std::optional<Communicator> part = world_.split(aside ? -1 : world_.rank() % parts, world_.rank());
+  if (!part) return;
+  std::vector<int> values(count_of(choice / 4), 1);
+  part->all_reduce(std::span<const int>(values), std::span(values));
+  expect("all_reduce in a part", values, part->ranks());
+  if (choice / 32 % 2 == 1) part->destroy();
 }
 
 // Everybody to everybody, and an all-reduce among it.

@@ -8,7 +8,7 @@
 namespace tutti {
 
 // A mixture of everything that ranks do with a communicator, the same on all ranks for one seed: collectives of many
-// sizes, messages, streams, groups. Every result is compared with what it must be.
+// sizes, messages, streams, groups, parts of the communicator. Every result is compared with what it must be.
 class Workload {
  public:
   Workload(Communicator& world, std::uint64_t seed);
@@ -22,6 +22,7 @@ class Workload {
   void stream(std::uint64_t choice);
   void group(std::uint64_t choice);
   void integers(std::uint64_t choice);
+  void split(std::uint64_t choice);
 
   Communicator& world_;
   std::uint64_t seed_;
