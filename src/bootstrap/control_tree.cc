@@ -29,6 +29,15 @@ ControlTree::ControlTree(EventLoop& loop, Self self)
     : loop_(loop),
       self_(std::move(self)),
       presence_(static_cast<std::size_t>(self_.own.ranks), Presence::kHere),
+      roll_call_(loop, {self_.silence,
+                        [this](int rank, Dialer::Done done) {
+                          return dial(rank, table_->addresses(rank), kSearchPatience, std::move(done));
+                        },
+                        [this] { return missing(); },
+                        [this](int rank) { return is_here(rank) && !neighbours_.contains(rank); },
+                        [this](int rank, const std::string& trouble) {
+                          learn_death({rank, self_.own.rank, trouble}, kNobody);
+                        }}),
       spread_(loop),
       search_(loop),
       heartbeat_(loop),
@@ -42,16 +51,23 @@ ControlTree::~ControlTree() {
   for (auto& [rank, neighbour] : neighbours_) neighbour.connection->linger();
 }
 
+std::shared_ptr<Dialer> ControlTree::dial(int rank, std::vector<SocketAddress> addresses, milliseconds patience,
+                                          Dialer::Done done) {
+  const Hello hello{Purpose::kTree, static_cast<std::uint32_t>(self_.own.rank), static_cast<std::uint32_t>(rank),
+                    static_cast<std::uint32_t>(self_.own.ranks), self_.own.communicator};
+  return Dialer::start(loop_, connect_order(addresses, self_.interfaces), hello, self_.own.secret, patience,
+                       std::move(done));
+}
+
 void ControlTree::join(int parent, std::vector<SocketAddress> addresses, milliseconds patience,
                        std::function<void(const std::string&)> done) {
-  const Hello hello{Purpose::kTree, static_cast<std::uint32_t>(self_.own.rank), static_cast<std::uint32_t>(parent),
-                    static_cast<std::uint32_t>(self_.own.ranks), self_.own.communicator};
-  dialer_ = Dialer::start(loop_, connect_order(addresses, self_.interfaces), hello, self_.own.secret, patience,
-                          [this, parent, done = std::move(done)](Dialer::Outcome outcome) {
-                            const std::shared_ptr<Dialer> over = std::move(dialer_);
-                            if (outcome.socket) add(parent, std::move(outcome.socket), Role::kParent);
-                            done(outcome.trouble);
-                          });
+  dialer_ =
+      dial(parent, std::move(addresses), patience, [this, parent, done = std::move(done)](Dialer::Outcome outcome) {
+        const std::shared_ptr<Dialer> over = std::move(dialer_);
+        if (searching_ && !deaths_.empty()) roll_call_.note(parent, outcome);
+        if (outcome.socket) add(parent, std::move(outcome.socket), Role::kParent);
+        done(outcome.trouble);
+      });
 }
 
 void ControlTree::adopt(int rank, ProvenSocket socket) {
@@ -211,6 +227,7 @@ void ControlTree::learn_death(const Death& death, int from) {
   }
   self_.on_death(death);
   if (death.rank == parent_) orphaned();
+  roll_call_.begin_soon();
 }
 
 void ControlTree::orphaned() {
@@ -236,6 +253,7 @@ void ControlTree::find_parent() {
       return;
     }
     searching_ = false;  // this rank is the lowest that is left: the root of the tree
+    if (!deaths_.empty()) roll_call_.begin_soon();
     return release_former_parents();
   }
   tried_.insert(candidate);
@@ -268,6 +286,16 @@ void ControlTree::release_former_parents() {
     neighbour.connection->send(FrameType::kRelease);
     neighbour.connection->finish();
   }
+}
+
+// For the rank without a parent to look for. Those with a lower number, where there are any, it asks to be its parent.
+std::vector<int> ControlTree::missing() const {
+  std::vector<int> missing;
+  if (parent_ != kNobody || !table_ || leaving_ || given_up()) return missing;
+  for (int rank = self_.own.rank + 1; rank < self_.own.ranks; ++rank) {
+    if (is_here(rank) && !neighbours_.contains(rank)) missing.push_back(rank);
+  }
+  return missing;
 }
 
 void ControlTree::beat() {
@@ -305,6 +333,7 @@ void ControlTree::leave(bool at_once) {
   if (dialer_) dialer_->cancel();
   dialer_.reset();
   searching_ = false;
+  roll_call_.cancel();
   learn_departure(self_.own.rank, kNobody);
   spread_.cancel();
   spread_news();

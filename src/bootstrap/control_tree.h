@@ -12,6 +12,7 @@
 #include "bootstrap/connection.h"
 #include "bootstrap/dialer.h"
 #include "bootstrap/rank_table.h"
+#include "bootstrap/roll_call.h"
 #include "bootstrap/tree_messages.h"
 
 namespace tutti {
@@ -82,10 +83,13 @@ class ControlTree {
   void learn_death(const Death& death, int from);
   void spread_news();
 
+  std::shared_ptr<Dialer> dial(int rank, std::vector<SocketAddress> addresses, std::chrono::milliseconds patience,
+                               Dialer::Done done);
   void orphaned();
   void find_parent();
   int next_candidate() const;
   void release_former_parents();
+  std::vector<int> missing() const;
 
   void beat();
   void advance_leave();
@@ -106,6 +110,7 @@ class ControlTree {
   std::vector<News> news_;  // not passed on yet
   std::shared_ptr<Dialer> dialer_;
   std::set<int> tried_;  // as parents, in vain
+  RollCall roll_call_;
   Timer spread_;
   Timer search_;
   Timer heartbeat_;
