@@ -45,7 +45,7 @@ class Stream {
 class TUTTI_API HostStream {
  public:
   HostStream();
-  // Waits until its calls have ended.
+  // Waits until its calls have ended, unless it goes in a callback of one of them: then its thread sees them out.
   ~HostStream();
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;
@@ -53,7 +53,7 @@ class TUTTI_API HostStream {
   operator Stream() const { return Stream(engine_.get()); }  // NOLINT: that is what it is for
   Stream within(std::chrono::milliseconds limit) const { return Stream(*this).within(limit); }
 
-  // Blocks until everything issued so far has ended; throws the first error among its calls since the last synchronize.
+  // Blocks until everything issued so far is done; throws the first error among its calls since the last synchronize.
   void synchronize();
 
  private:

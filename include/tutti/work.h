@@ -16,7 +16,7 @@ class WorkState;
 }
 
 // A call that was issued: to be polled, waited for or chained. Calls without a stream return one that is done. Copies
-// stand for the same call; dropping them does not end it. Any thread.
+// stand for the same call; dropping them does not end it. It may outlive its communicator and its stream. Any thread.
 class TUTTI_API Work {
  public:
   using Callback = std::function<void(const Work&)>;
@@ -25,17 +25,19 @@ class TUTTI_API Work {
   // Done, of no call.
   Work() = default;
 
-  // Whether it has ended, well or with an error. Never blocks, never throws.
+  // Whether it has ended, well or with an error, and its callbacks have returned (in a callback: whether it has ended).
+  // Never blocks, never throws.
   bool done() const;
-  // Blocks until it has ended; throws its error. The waiting thread helps: it carries the stream's calls on itself.
+  // Blocks until it is done; throws its error. The waiting thread helps: it carries the stream's calls on itself. Of a
+  // call in a group that has not been ended: throws kInvalidArgument.
   void wait() const;
-  // The same for at most so long; false: it has not ended (and goes on).
+  // The same for at most so long; false: it is not done (and goes on).
   bool wait(std::chrono::milliseconds limit) const;
   // Why it failed; nothing while it runs or when it went well. The first error is kept, also one of a callback.
   std::optional<Error> error() const;
-  // Calls back once, when it has ended: in the thread that ended it, or at once in this one if it has ended already.
-  // The callback may issue calls on streams; what it throws becomes the error if there was none, and is logged. It must
-  // not wait for a call of the same stream: that throws kInvalidArgument.
+  // Calls back once, when it has ended: in the thread that ended it, or at once in this one if it is done already. The
+  // callback may issue calls; what it throws becomes the error if there was none, and is logged. It must not wait for a
+  // call of the same stream: that throws kInvalidArgument.
   void then(Callback callback) const;
 
   // Of a collective: its number on its communicator, from 1. 0 for sends, receives and groups.
