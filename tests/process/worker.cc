@@ -74,6 +74,7 @@ class Worker {
     const std::string action = argument.substr(0, colon);
     const std::string value = colon == std::string::npos ? "" : argument.substr(colon + 1);
     static const std::map<std::string, void (Worker::*)(const std::string&)> kActions = {
+        {"abort_when", &Worker::abort_when},
         {"allocate", &Worker::allocate},
         {"barrier", &Worker::barrier},
         {"broadcast", &Worker::broadcast},
@@ -113,6 +114,7 @@ class Worker {
 
   // What a failed communicator still does, and how fast.
   void look_back() {
+    if (aborter_.joinable()) aborter_.join();
     if (!communicator_) return;
     const long long start = now_ms();
     try {
@@ -248,6 +250,13 @@ class Worker {
     const auto until = std::chrono::steady_clock::now() + milliseconds(std::stoi(ms));
     std::this_thread::sleep_until(until);
   }
+  // Another thread aborts the communicator when the file is there.
+  void abort_when(const std::string& path) {
+    aborter_ = std::jthread([this, path] {
+      wait_for_file(path);
+      world().abort("the operator said so");
+    });
+  }
   void say_value(const std::string& value) { say(value); }
   void report(const std::string&) {
     const Statistics statistics = world().statistics();
@@ -292,6 +301,7 @@ class Worker {
   std::vector<float> private_;
   float* shared_ = nullptr;
   std::size_t shared_count_ = 0;
+  std::jthread aborter_;  // before the communicator goes
 };
 
 // What of the library's this process still has: a communicator that is gone leaves nothing.
