@@ -22,11 +22,16 @@ CollectiveOperation::CollectiveOperation(CollectiveCalls& calls, const Collectiv
                                          std::chrono::milliseconds limit)
     : Operation(calls.context_, limit),
       calls_(calls),
-      arguments_(arguments),
       shape_(shape_of(arguments)),
-      bytes_(size_of(arguments, calls.context_.ranks())) {
-  // The checks look at every rank: the more there are, the less often.
-  check_interval_ = kCheckInterval + kCheckIntervalPerRank * context_.ranks();
+      bytes_(size_of(arguments, calls.context_.ranks())),
+      blocks_(arguments.blocks) {
+  call_.reduction = {arguments.type, arguments.op, context_.ranks(), false, calls.reproducible_};
+  call_.input = static_cast<const std::byte*>(arguments.input);
+  call_.output = static_cast<std::byte*>(arguments.output);
+  call_.element_bytes = element_size(arguments.type);
+  if (blocks_ != nullptr) call_.blocks = &blocks_->table();
+  call_.counts_signed = arguments.collective == Collective::kAllToAllV;
+  call_.root = arguments.root;
   call_.in_place = in_place;
 }
 
@@ -61,16 +66,9 @@ bool CollectiveOperation::begin() {
   }
   OperationLog::begin(call_.entry);
   const Choice& choice = calls_.selector_.choose(shape_.collective, bytes_);
-  call_.reduction = {arguments_.type, arguments_.op, context_.ranks(), false, calls_.reproducible_};
-  call_.input = static_cast<const std::byte*>(arguments_.input);
-  call_.output = static_cast<std::byte*>(arguments_.output);
-  call_.element_bytes = element_size(arguments_.type);
   call_.sequence = sequence();
   call_.shape = shape_;
   call_.signature = context_.log().sign(shape_, sequence());
-  if (arguments_.blocks != nullptr) call_.blocks = &arguments_.blocks->table();
-  call_.counts_signed = shape_.collective == Collective::kAllToAllV;
-  call_.root = arguments_.root;
   call_.channels = choice.channels;
   try {
     call_.plan = &calls_.plan_for(choice);
@@ -123,6 +121,11 @@ void CollectiveOperation::watch(Clock::duration idle) {
   const int late = calls_.arrivals_.find_late(sequence(), arrived_);
   wait_.note(late >= 0 ? late : calls_.executor_->first_awaited(call_), idle, late >= 0);
   OperationLog::wait(call_.entry, wait_.rank(), wait_.time());
+}
+
+// The checks look at every rank: the more there are, the less often.
+Clock::duration CollectiveOperation::check_interval() const {
+  return kCheckInterval + kCheckIntervalPerRank * context_.ranks();
 }
 
 void CollectiveOperation::check(Clock::duration idle) {

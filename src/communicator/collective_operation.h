@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ class CollectiveOperation final : public Operation {
  protected:
   void watch(Clock::duration idle) override;
   void check(Clock::duration idle) override;
+  Clock::duration check_interval() const override;
 
  private:
   Progress wait_for_turn();
@@ -43,9 +45,9 @@ class CollectiveOperation final : public Operation {
   Progress end_with_failure();
 
   CollectiveCalls& calls_;
-  const CollectiveArguments arguments_;
   const CallShape shape_;
   const std::size_t bytes_;  // of the larger side, on the rank that has most: what algorithms are chosen by
+  const std::shared_ptr<const BlockCounts> blocks_;  // of a vector form: shared with nobody who changes it
   Call call_;
   std::uint64_t turn_ = 0;
   bool compared_ = false;

@@ -9,7 +9,7 @@ void Operation::look_around(Clock::time_point now) {
   if (issued_ == Clock::time_point{}) issued_ = now;  // of a blocking call, which does not ask for the time
   if (idle_since_ == Clock::time_point{}) {
     idle_since_ = now;
-    next_check_ = check_interval_;
+    next_check_ = check_interval();
   }
   if (const auto allowed = limit(); allowed.count() > 0 && !timed_out_ && !is_doomed() && now - issued_ > allowed) {
     timed_out_ = true;
@@ -20,7 +20,7 @@ void Operation::look_around(Clock::time_point now) {
   watch(idle);
   if (idle < next_check_) return;
   check(idle);
-  next_check_ = idle + check_interval_;
+  next_check_ = idle + check_interval();
 }
 
 void drive(Operation& operation, Progress progress) {

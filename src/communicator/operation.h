@@ -59,8 +59,9 @@ class Operation {
  protected:
   // It has not got on for so long: notes for whom it waits. More often than check(), and must cost less.
   virtual void watch(Clock::duration idle) = 0;
-  // Finds out whether it can end at all. idle: since it got on last.
+  // Finds out whether it can end at all; every so often. idle: since it got on last.
   virtual void check(Clock::duration idle) = 0;
+  virtual Clock::duration check_interval() const { return {}; }
   Progress fail(Error error) {
     error_.emplace(std::move(error));
     return Progress::kFailed;
@@ -69,11 +70,10 @@ class Operation {
   CallContext& context_;
   bool running_ = false;
   bool advanced_ = false;
-  bool timed_out_ = false;
-  Clock::duration check_interval_{0};
 
  private:
-  std::chrono::milliseconds limit_;
+  bool timed_out_ = false;
+  const std::chrono::milliseconds limit_;
   Clock::time_point issued_{};
   Clock::time_point idle_since_{};
   Clock::duration next_check_{0};
