@@ -219,6 +219,16 @@ Config Config::from_environment(const std::function<const char*(const char*)>& e
   return config;
 }
 
+Config Config::readable(const std::map<std::string, std::string>& overrides) {
+  Config config;
+  for (const Row& row : kRows) {
+    const auto given = overrides.find(row.name);
+    const char* const text = given != overrides.end() ? given->second.c_str() : std::getenv(row.name);
+    if (text != nullptr && !trimmed(text).empty() && parse(row, text)) config.set(row.setting, row.name, text);
+  }
+  return config;
+}
+
 Config Config::with(const std::map<std::string, std::string>& overrides) const {
   Config config = *this;
   for (const auto& [name, text] : overrides) {

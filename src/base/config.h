@@ -48,6 +48,9 @@ class Config {
   static Config from_environment();
   // The same from any look-up, which answers null for a variable that is not set.
   static Config from_environment(const std::function<const char*(const char*)>& environment);
+  // Whatever of the environment and of named values on top can be read; the rest is at its default. For telling others
+  // about what cannot.
+  static Config readable(const std::map<std::string, std::string>& overrides);
   // A copy with named values on top ("TUTTI_SILENCE" → "5"); unknown names and bad values throw in the same way.
   Config with(const std::map<std::string, std::string>& overrides) const;
 

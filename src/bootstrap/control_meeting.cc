@@ -81,7 +81,6 @@ void ControlNode::join_tree(int parent, std::vector<SocketAddress> addresses) {
         ErrorCode::kSystem, parent,
         fmt::format("rank {} could not connect to rank {}: {}. TUTTI_SOCKET_IFNAME chooses the network",
                     setup_.own.rank, parent, trouble)};
-    root_->send(FrameType::kRefused, failure.encode());
     fail_meeting(failure);
   });
 }
@@ -130,6 +129,8 @@ void ControlNode::take_gathered(std::span<const std::byte> all) {
 }
 
 void ControlNode::fail_meeting(const Poison& failure) {
+  // What this rank heard from its neighbours; otherwise the others would take it for the cause when it ends.
+  if (root_ && !table_) root_->send(FrameType::kRefused, failure.encode());
   const std::lock_guard lock(results_.mutex);
   if (!results_.failure) results_.failure = failure;
   results_.changed.notify_all();

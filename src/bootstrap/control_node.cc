@@ -95,6 +95,13 @@ void ControlNode::admit_visitors() {
         if (hello.purpose == Purpose::kSurvivors) return survivors(*scope).visit(peer, std::move(socket));
         scope->take_data(peer, std::move(socket.fd));
       });
+  listener_.when_exhausted([this](const std::string& trouble) {
+    for (const auto& scope : scopes_) {
+      poison(*scope,
+             {ErrorCode::kSystem, scope->own().rank,
+              fmt::format("{} of communicator \"{}\" {}", scope->describe(scope->own().rank), scope->name(), trouble)});
+    }
+  });
   listener_.also_known_as([this](const std::array<std::byte, 16>& communicator) -> std::optional<std::uint32_t> {
     const ControlScope* scope = scope_named(communicator);
     if (scope == nullptr) return std::nullopt;

@@ -55,6 +55,10 @@ class ControlPlane {
   // kRemote when a rank left while others waited. While it waits, one line a few seconds says who is missing.
   static std::unique_ptr<ControlPlane> meet(const Membership& membership, const Config& config, Health& health);
 
+  // Instead of meeting: this rank cannot take part, because of an error of its own, and those who wait for it are told
+  // at once. `config`: whatever of the settings can be read. Blocks for a few seconds at most; throws nothing.
+  static void complain(Membership membership, const Config& config, const Error& error);
+
   virtual ~ControlPlane() = default;
 
   // Some of these ranks, as another communicator.

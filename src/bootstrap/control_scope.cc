@@ -110,7 +110,7 @@ void ControlScope::dial(int peer) {
           return;
         }
         if (failed_) return;
-        if (Clock::now() - dial.began < kConnectPatience) {
+        if (!outcome.exhausted && Clock::now() - dial.began < kConnectPatience) {
           dial.retry.arm_after(kRetry, [this, peer] { this->dial(peer); });
           return;
         }

@@ -54,6 +54,7 @@ void Dialer::begin_next() {
     if (error != 0) return failed(which, errno_text(error), error == ECONNREFUSED);
     connecting_[which] = std::make_unique<Watch>(loop_, std::move(socket));
   } catch (const Error& error) {
+    outcome_.exhausted = true;
     return failed(which, error.what(), false);
   }
   connecting_[which]->when_writable([self = shared_from_this(), which] { self->connected(which); });

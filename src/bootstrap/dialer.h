@@ -24,6 +24,7 @@ class Dialer : public std::enable_shared_from_this<Dialer> {
     ErrorCode code = ErrorCode::kTimeout;
     std::string trouble;       // every address and what happened there
     bool all_refused = false;  // nobody listens at any of them
+    bool exhausted = false;    // this process is out of descriptors or memory
     bool rejected = false;     // somebody speaks the protocol there, and does not let this rank in
   };
   using Done = std::function<void(Outcome)>;

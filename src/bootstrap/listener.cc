@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/open_sockets.h"
 #include "base/system_error.h"
@@ -20,6 +21,7 @@ constexpr std::size_t kMinChallenges = 16;
 constexpr int kAcceptAtOnce = 64;  // then others get their turn
 constexpr std::chrono::seconds kPatience(10);
 constexpr std::chrono::milliseconds kPause(100);
+constexpr std::chrono::milliseconds kExhausted(1000);
 
 // Strangers must not take the descriptors that the program itself needs.
 std::size_t most_challenges() {
@@ -52,20 +54,24 @@ void Listener::accept() {
     UniqueFd socket =
         OpenSockets::open([this] { return ::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
     if (socket) {
+      exhausted_since_.reset();
       greet(std::move(socket));
       continue;
     }
     if (accept_may_go_on(errno)) continue;
     if (errno == EAGAIN) break;
+    const std::string trouble = system_error("cannot accept a connection", errno, descriptor_advice(errno)).what();
     // Out of descriptors or memory. Whoever has not proven anything yet gives way; otherwise those that wait stay in
     // the queue, and the loop does not spin.
-    log_line(std::exchange(complained_, true) ? LogLevel::kDebug : LogLevel::kWarn,
-             fmt::format("cannot accept a connection: {}; trying again", errno_text(errno)));
+    log_line(std::exchange(complained_, true) ? LogLevel::kDebug : LogLevel::kWarn, trouble + "; trying again");
     if (!challenges_.empty()) {
       drop_oldest();
       continue;
     }
+    const Clock::time_point now = Clock::now();
+    if (!exhausted_since_) exhausted_since_ = now;
     pause_.arm_after(kPause, [this] { wait(); });
+    if (now - *exhausted_since_ > kExhausted && on_exhausted_) std::exchange(on_exhausted_, nullptr)(trouble);
     return;
   }
   wait();

@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "bootstrap/challenge.h"
 #include "bootstrap/event_loop.h"
@@ -25,6 +27,10 @@ class Listener {
   // Also lets in those who name another communicator in which this side is known. REQUIRES: admit() was called.
   void also_known_as(Challenge::RankIn rank_in) { rank_in_ = std::move(rank_in); }
 
+  // Calls back, once, when no connection could be accepted for a while because this process is out of descriptors or
+  // memory.
+  void when_exhausted(std::function<void(const std::string& trouble)> callback) { on_exhausted_ = std::move(callback); }
+
   // Connections that spoke the protocol but did not know the secret or belong to another job: for messages.
   int turned_away() const { return turned_away_; }
   const std::string& last_trouble() const { return last_trouble_; }
@@ -45,6 +51,8 @@ class Listener {
   std::map<std::uint64_t, std::shared_ptr<Challenge>> challenges_;  // by age
   std::uint64_t accepted_ = 0;
   bool complained_ = false;
+  std::function<void(const std::string&)> on_exhausted_;
+  std::optional<Clock::time_point> exhausted_since_;
   int turned_away_ = 0;
   std::string last_trouble_;
 };

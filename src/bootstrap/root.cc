@@ -42,6 +42,9 @@ Root::Root(EventLoop& loop, UniqueFd listening, Place place)
       deadline_(loop),
       next_report_(loop),
       report_interval_(kFirstReport) {
+  listener_->when_exhausted([this](const std::string& trouble) {
+    if (phase_ != Phase::kOver) fail(ErrorCode::kRemote, "the root, rank 0, " + trouble, 0);
+  });
   listener_->admit(
       place_.own, [this](const Hello& hello) { return judge(hello); },
       [this](const Hello& hello, ProvenSocket socket) { greet(hello, std::move(socket)); });
@@ -93,6 +96,7 @@ void Root::greet(const Hello& hello, ProvenSocket socket) {
       [this, number](FrameType type, std::span<const std::byte> payload) { receive(number, type, payload); },
       [this, number](const std::string& trouble) { ended(number, trouble); });
   if (failure_) {
+    told_.insert(static_cast<int>(hello.client_rank));
     connection->send(failure_);
     connection->linger();
   }
@@ -240,6 +244,7 @@ void Root::fail(ErrorCode code, const std::string& reason, int peer) {
   next_report_.cancel();
   deadline_.cancel();
   for (auto& [number, guest] : guests_) {
+    told_.insert(guest.rank);
     guest.connection->send(failure_);
     guest.connection->linger();
   }

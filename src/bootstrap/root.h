@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/net/key.h"
@@ -33,6 +34,11 @@ class Root {
   ~Root();
 
   void hand_out(std::unique_ptr<HandingOut> what);
+
+  // Ends the meeting with this reason, for those who are here and those who come.
+  void refuse(const Poison& why) { fail(why.code, why.reason, why.peer); }
+  // Ranks that were told why it failed.
+  int told() const { return static_cast<int>(told_.size()); }
 
   // Ends it. After a failure it stays for a moment, to tell the reason to those who come late, unless the next meeting
   // may need its port; and for as long as the loop is there.
@@ -78,6 +84,7 @@ class Root {
   int ranks_ = 0;                         // known from the first introduction on
   int met_ = 0;
   enum class Phase { kGathering, kConnecting, kOver } phase_ = Phase::kGathering;
+  std::set<int> told_;
   Frame failure_;  // what everybody is told when it failed
   Clock::time_point began_;
   Deadline patience_ends_ = Deadline::max();

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kPortPatience(3);
 constexpr std::chrono::milliseconds kPortPause(20);
+constexpr std::chrono::milliseconds kToldPause(50);
 
 // Guarded by ProcessLock::kPendingRoots.
 struct Pending {
@@ -100,6 +101,21 @@ RootServer::~RootServer() {
     return;
   }
   process_->loop().call([this] { Root::retire(process_->loop(), std::move(root_)); });
+}
+
+void RootServer::refuse(const Poison& why) {
+  process_->loop().call([&] { root_->refuse(why); });
+}
+
+void RootServer::wait_until_told(int ranks, Deadline deadline) {
+  const auto told = [this] {
+    int told = 0;
+    process_->loop().call([&] { told = root_->told(); });
+    return told;
+  };
+  while (told() < ranks && Clock::now() < deadline) std::this_thread::sleep_for(kToldPause);
+  // The last one has yet to read it.
+  std::this_thread::sleep_for(kToldPause);
 }
 
 std::unique_ptr<RootServer> RootServer::open(std::shared_ptr<Process> process, const Membership& membership,

@@ -22,6 +22,11 @@ class RootServer {
   // Where this process itself reaches it.
   const SocketAddress& local() const { return local_; }
 
+  // Ends the meeting with this reason.
+  void refuse(const Poison& why);
+  // Blocks until so many ranks have been told why it failed, at most until the deadline.
+  void wait_until_told(int ranks, Deadline deadline);
+
   // Opens the port that the membership names and serves it. When it is taken, tries again for a moment. Blocks. Throws
   // Error(kSystem).
   static std::unique_ptr<RootServer> open(std::shared_ptr<Process> process, const Membership& membership,

@@ -7,7 +7,9 @@
 #include <future>
 #include <utility>
 
+#include "base/descriptors.h"
 #include "base/net/interfaces.h"
+#include "bootstrap/complaint.h"
 #include "bootstrap/host.h"
 #include "bootstrap/sockets.h"
 
@@ -18,8 +20,10 @@ using std::chrono::milliseconds;
 
 // The root answers at the deadline; this is how much longer a rank waits for the answer.
 constexpr milliseconds kGrace(1000);
-// How long a rank with a local error tries to tell the root, for the sake of those who wait there.
-constexpr milliseconds kComplaintPatience(2000);
+// How long rank 0 stays to tell those who come late why the meeting failed.
+constexpr milliseconds kLateComers(2000);
+// Descriptors that a rank holds at most, and at the root one more for each rank; data connections come on top.
+constexpr long kOfRank = 16;
 // Waits look up this often whether the communicator failed on another path.
 constexpr milliseconds kLookUp(50);
 
@@ -67,11 +71,11 @@ void SharedNode::meet(Membership membership, const Config& config, Health& healt
     root_ = RootServer::open(process_, membership, config, deadline);
   }
   if (membership.rank != 0) complete_membership(membership, deadline);
-
   try {
+    require_descriptors(kOfRank + (root_ ? membership.ranks : 0), fmt::format("rank {}", membership.rank));
     advertised_addresses(config, membership.loopback_only);
   } catch (const Error& error) {
-    complain(membership, config, error, std::min(deadline, Clock::now() + kComplaintPatience));
+    complain(process_->loop(), membership, config, error, root_.get(), deadline);
     throw;
   }
   ReachedRoot reached = reach(membership, config, deadline);
@@ -101,8 +105,12 @@ void SharedNode::meet(Membership membership, const Config& config, Health& healt
   });
   try {
     wait_until_met(membership, deadline + kGrace);
-  } catch (const Error&) {
+  } catch (const Error& error) {
     call([](ControlNode& node) { node.abandon(node.met()); });
+    // Nobody else tells those who come a little later: the port is closed then.
+    if (root_ && membership.root_listens && error.code() != ErrorCode::kTimeout) {
+      root_->wait_until_told(membership.ranks, std::min(deadline, Clock::now() + kLateComers));
+    }
     throw;
   }
 }
@@ -122,28 +130,6 @@ void SharedNode::wait_until_met(const Membership& membership, Deadline deadline)
   table_ = results_.table;
   lock.unlock();
   call([this](ControlNode& node) { own_ = node.met().own(); });
-}
-
-// This rank cannot take part: those who wait for it get the reason at once.
-void SharedNode::complain(const Membership& membership, const Config& config, const Error& error, Deadline deadline) {
-  try {
-    ReachedRoot reached = reach(membership, config, deadline);
-    const Poison complaint{ErrorCode::kRemote, membership.rank,
-                           fmt::format("rank {} ({} pid {}) cannot take part: {}", membership.rank, host_name(),
-                                       ::getpid(), error.what())};
-    std::shared_ptr<Connection> connection;
-    std::promise<void> heard;
-    process_->loop().call([&] {
-      connection = std::make_shared<Connection>(process_->loop(), std::move(reached.socket), kMaxIntroduction);
-      connection->start([](FrameType, std::span<const std::byte>) {}, [&](const std::string&) { heard.set_value(); });
-      connection->send(FrameType::kRefused, complaint.encode());
-    });
-    // The root may be this process's own, and must not go before it has told the others.
-    heard.get_future().wait_until(deadline);
-    process_->loop().call([&] { connection->close(); });
-  } catch (const Error&) {
-    // The root is not there either; what this rank throws is the first cause.
-  }
 }
 
 std::optional<std::vector<std::vector<std::byte>>> SharedNode::exchange(std::span<const std::byte> mine,

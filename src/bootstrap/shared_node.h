@@ -43,7 +43,6 @@ class SharedNode {
   void meet(Membership membership, const Config& config, Health& health);
   ReachedRoot reach(const Membership& membership, const Config& config, Deadline deadline);
   void wait_until_met(const Membership& membership, Deadline deadline);
-  void complain(const Membership& membership, const Config& config, const Error& error, Deadline deadline);
   void close();
 
   // Shared with all other nodes of the process: the last one ends the control thread.

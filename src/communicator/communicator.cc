@@ -122,30 +122,27 @@ Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 
 Communicator Communicator::from_environment(const Options& options) {
-  const Config config = configure(options);
+  const Config config = configure(options, membership_from_environment);
   const Membership membership = membership_from_environment(config);
   return Communicator(Impl::open([=] { return open_session(membership, config, options); }));
 }
 
 Communicator Communicator::create(const UniqueId& id, int rank, int ranks, const Options& options) {
-  const Config config = configure(options);
+  const Config config = configure(options, [&](const Config&) { return membership_from_id(id, rank, ranks); });
   const Membership membership = membership_from_id(id, rank, ranks);
   return Communicator(Impl::open([=] { return open_session(membership, config, options); }));
 }
 
 Communicator Communicator::create(const Store& store, const std::string& key, int rank, int ranks,
                                   const Options& options) {
-  const Config config = configure(options);
-  return Communicator(Impl::open([=] {
-    UniqueId id;
-    if (rank == 0) {
-      id = UniqueId::create();
-      store.set(key, id.to_text());
-    } else {
-      id = UniqueId::parse(store.get(key));
-    }
-    return open_session(membership_from_id(id, rank, ranks), config, options);
-  }));
+  const auto membership = [=](const Config&) {
+    if (rank != 0) return membership_from_id(UniqueId::parse(store.get(key)), rank, ranks);
+    const UniqueId id = UniqueId::create();
+    store.set(key, id.to_text());
+    return membership_from_id(id, rank, ranks);
+  };
+  const Config config = configure(options, membership);
+  return Communicator(Impl::open([=] { return open_session(membership(config), config, options); }));
 }
 
 Communicator Communicator::shrink(std::chrono::milliseconds patience) {

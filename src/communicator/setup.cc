@@ -153,7 +153,21 @@ void connect_everyone(Session::Parts& parts) {
 
 }  // namespace
 
-Config configure(const Options& options) { return Config::from_environment().with(options.config); }
+Config configure(const Options& options, const std::function<Membership(const Config&)>& find_membership) {
+  try {
+    return Config::from_environment().with(options.config);
+  } catch (const Error& error) {
+    try {
+      const Config readable = Config::readable(options.config);
+      Membership membership = find_membership(readable);
+      membership.name = options.name;
+      ControlPlane::complain(std::move(membership), readable, error);
+    } catch (const Error&) {
+      // Nor does this rank know who it is.
+    }
+    throw;
+  }
+}
 
 SegmentLayout segment_layout(const Config& config, int ranks, std::uint64_t ring_bytes) {
   SegmentLayout layout;

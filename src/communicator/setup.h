@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -33,8 +34,9 @@ struct Session::Parts {
   double discovery_seconds = 0;
 };
 
-// The environment's settings with those of the options on top. Throws Error(kInvalidSetting).
-Config configure(const Options& options);
+// The environment's settings with those of the options on top. Throws Error(kInvalidSetting), after telling those who
+// wait for this rank where `find_membership` says that they are.
+Config configure(const Options& options, const std::function<Membership(const Config&)>& find_membership);
 
 // What a communicator hands on to those that are split off it.
 struct Heritage {

@@ -68,5 +68,45 @@ TEST_P(LifecycleOver, DeathWhileAllDestroyHoldsNobody) {
 
 INSTANTIATE_TEST_SUITE_P(Transports, LifecycleOver, testing::ValuesIn(kWays), name_of_way);
 
+class Lifecycle : public ProcessTest {
+ protected:
+  // The rank with the trouble says it in its own words, and the others hear of it long before they give up.
+  void expect_told_at_once(Job& job, int rank, const std::string& code, const std::vector<std::string>& parts) {
+    if (!job.all_ended(3)) return;
+    EXPECT_LT(now_ms() - began_ms_, 20'000);
+    for (int r = 0; r < job.ranks(); ++r) {
+      const ToldError told = told_error(job.rank(r));
+      EXPECT_EQ(told.code, r == rank ? code : "remote failure") << job.rank(r).text();
+      EXPECT_TRUE(r == rank || told.peer == rank) << job.rank(r).text();
+      for (const std::string& part : parts) EXPECT_TRUE(contains(told.message, part)) << job.rank(r).text();
+    }
+  }
+
+  const long long began_ms_ = now_ms();
+};
+
+TEST_F(Lifecycle, F62ARankWithoutDescriptorsSaysHowManyItNeedsAndTellsTheOthers) {
+  for (const int poor : {0, 1, 2}) {
+    Job job(3, {"join", "sums:1000", "destroy"}, place(), {}, [&](int rank, Program& program) {
+      if (rank != poor) return;
+      program.command.insert(program.command.begin() + 1, "hold:10");
+      program.prepare = [] {
+        const rlimit limit{64, 64};
+        ::setrlimit(RLIMIT_NOFILE, &limit);
+      };
+    });
+    expect_told_at_once(job, poor, "system error", {"descriptors", "of 64", "ulimit -Hn"});
+  }
+}
+
+TEST_F(Lifecycle, ABadSettingOfOneRankIsToldToTheOthersAtOnce) {
+  for (const int odd : {0, 2}) {
+    Job job(3, {"join", "destroy"}, place(), {}, [&](int rank, Program& program) {
+      if (rank == odd) program.environment["TUTTI_SILENCE"] = "never";
+    });
+    expect_told_at_once(job, odd, "invalid setting", {"TUTTI_SILENCE=never"});
+  }
+}
+
 }  // namespace
 }  // namespace tutti
