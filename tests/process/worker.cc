@@ -82,6 +82,7 @@ class Worker {
         {"cycle", &Worker::cycle},
         {"descriptors", &Worker::list_left},
         {"destroy", &Worker::destroy},
+        {"drop", &Worker::drop},
         {"exit", &Worker::exit_now},
         {"fail", &Worker::fail},
         {"hold", &Worker::hold},
@@ -103,9 +104,11 @@ class Worker {
         {"shrink", &Worker::shrink},
         {"shrink_until", &Worker::shrink_until},
         {"sleep", &Worker::sleep},
+        {"split", &Worker::split},
         {"sums", &Worker::sums},
         {"throw", &Worker::throw_error},
         {"timer", &Worker::timer},
+        {"use", &Worker::use},
     };
     const auto found = kActions.find(action);
     if (found == kActions.end()) throw std::invalid_argument("unknown action " + argument);
@@ -228,6 +231,26 @@ class Worker {
     for (int fd = 0; (fd = ::open("/dev/null", O_RDONLY)) >= 0;) opened.push_back(fd);
     for (int i = 0; i < std::stoi(left); ++i) ::close(opened[opened.size() - 1 - static_cast<std::size_t>(i)]);
   }
+  // "name:color" of a communicator that use() finds.
+  void split(const std::string& value) {
+    const std::size_t colon = value.find(':');
+    const std::string name = value.substr(0, colon);
+    std::optional<Communicator> made = world().split(std::stoi(value.substr(colon + 1)), 0, {.name = name});
+    if (made) others_.emplace(name, std::move(*made));
+  }
+  // What follows is called on the communicator that was split off under this name; "": on the first again.
+  void use(const std::string& name) {
+    if (communicator_) others_.insert_or_assign(used_, std::move(*communicator_));
+    communicator_.reset();
+    used_ = name;
+    auto found = others_.extract(name);
+    if (!found.empty()) communicator_.emplace(std::move(found.mapped()));
+  }
+  // Whatever became of it.
+  void drop(const std::string& name) {
+    if (name == used_) communicator_.reset();
+    others_.erase(name);
+  }
   void barrier(const std::string&) { world().barrier(); }
   void broadcast(const std::string& count) {
     world().broadcast(std::span(buffer(std::stoul(count)), std::stoul(count)), 0);
@@ -296,6 +319,8 @@ class Worker {
 
   Options options_;
   std::optional<Communicator> communicator_;
+  std::map<std::string, Communicator> others_;  // that are not used at the moment
+  std::string used_;
   bool library_ = false;
   bool said_ = false;
   std::vector<float> private_;
