@@ -85,7 +85,10 @@ std::string judge(const Trial& trial, ChildProcess& survivor, const ChildProcess
     if (told.code != "remote failure") return "the code is not \"remote failure\"";
     // In a part of the communicator the victim has another number.
     const bool in_part = contains(told.message, "\"blue/");
-    if (!contains(told.message, pid) || (told.peer != trial.victim && !in_part)) return "it blames somebody else";
+    // A survivor of it, whose own split failed because of the victim, may have given the part up.
+    const bool second_hand = in_part && contains(told.message, "gave communicator");
+    const bool named = contains(told.message, pid) && (told.peer == trial.victim || in_part);
+    if (!named && !second_hand) return "it blames somebody else";
     const std::string again = survivor.line("again after=");
     // Destroying may be what told it.
     const bool destroyed = contains(text, "\nleaving\n") && contains(again, "it was destroyed");
