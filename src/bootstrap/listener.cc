@@ -51,11 +51,14 @@ void Listener::wait() {
 
 void Listener::accept() {
   for (int i = 0; i < kAcceptAtOnce; ++i) {
-    UniqueFd socket =
-        OpenSockets::open([this] { return ::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
+    sockaddr_storage from{};
+    socklen_t length = sizeof from;
+    UniqueFd socket = OpenSockets::open([&] {
+      return ::accept4(socket_.fd(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    });
     if (socket) {
       exhausted_since_.reset();
-      greet(std::move(socket));
+      greet(std::move(socket), SocketAddress::from_sockaddr(reinterpret_cast<const sockaddr*>(&from), length));
       continue;
     }
     if (accept_may_go_on(errno)) continue;
@@ -83,22 +86,30 @@ void Listener::drop_oldest() {
   challenges_.erase(challenges_.begin());
 }
 
-void Listener::greet(UniqueFd socket) {
+void Listener::greet(UniqueFd socket, const SocketAddress& from) {
   if (challenges_.size() >= most_challenges()) drop_oldest();
   set_low_latency(socket.get());
   const std::uint64_t number = accepted_++;
   challenges_[number] = Challenge::as_server(loop_, std::move(socket), own_, rank_in_, judge_, kPatience,
-                                             [this, number](Challenge::Outcome outcome) {
+                                             [this, number, from](Challenge::Outcome outcome) {
                                                challenges_.erase(number);
                                                if (outcome.socket) {
                                                  on_peer_(outcome.hello, std::move(outcome.socket));
                                                  return;
                                                }
-                                               log_debug("a connection was turned away: {}", outcome.trouble);
-                                               if (!outcome.spoke) return;
-                                               ++turned_away_;
-                                               last_trouble_ = std::move(outcome.trouble);
+                                               turn_away(from, std::move(outcome));
                                              });
+}
+
+// The first one is worth a line; a flood is not.
+void Listener::turn_away(const SocketAddress& from, Challenge::Outcome outcome) {
+  const bool told = std::exchange(told_of_strangers_, true);
+  if (const LogLevel level = told ? LogLevel::kDebug : LogLevel::kInfo; log_enabled(level)) {
+    log_line(level, fmt::format("a connection from {} was turned away: {}", from.text(), outcome.trouble));
+  }
+  if (!outcome.spoke) return;
+  ++turned_away_;
+  last_trouble_ = std::move(outcome.trouble);
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/net/address.h"
 #include "bootstrap/challenge.h"
 #include "bootstrap/event_loop.h"
 
@@ -38,7 +39,8 @@ class Listener {
  private:
   void accept();
   void wait();
-  void greet(UniqueFd socket);
+  void greet(UniqueFd socket, const SocketAddress& from);
+  void turn_away(const SocketAddress& from, Challenge::Outcome outcome);
   void drop_oldest();
 
   EventLoop& loop_;
@@ -53,6 +55,7 @@ class Listener {
   bool complained_ = false;
   std::function<void(const std::string&)> on_exhausted_;
   std::optional<Clock::time_point> exhausted_since_;
+  bool told_of_strangers_ = false;
   int turned_away_ = 0;
   std::string last_trouble_;
 };
