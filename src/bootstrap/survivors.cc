@@ -298,6 +298,7 @@ void Survivors::probe_absent() {
   for (int rank = self_.own.rank + 1; rank < self_.own.ranks && leads(); ++rank) {
     if (!joined(rank) && !self_.has_left(rank) && !dead_.contains(rank)) probe(rank);
   }
+  advance();  // somebody may have left meanwhile
 }
 
 void Survivors::probe(int rank) {

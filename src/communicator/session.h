@@ -62,6 +62,9 @@ class Session {
   std::uint64_t next_split() { return take_number(splits_); }
 
  private:
+  // The others have gone on without this rank, because they heard nothing of it.
+  bool was_given_up() const;
+
   const Options options_;  // what it was made with
   const Config config_;
   Placement placement_;

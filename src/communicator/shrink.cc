@@ -27,6 +27,10 @@ Config within(const Config& config, Deadline deadline) {
 
 }  // namespace
 
+bool Session::was_given_up() const {
+  return health_->failed() && health_->reason().code() == ErrorCode::kRemote && health_->reason().peer() == rank();
+}
+
 std::unique_ptr<Session> Session::shrink(milliseconds patience) {
   context_.check_usable("shrink");
   Options options = options_;
@@ -40,7 +44,7 @@ std::unique_ptr<Session> Session::shrink(milliseconds patience) {
     const std::optional<Membership> membership = call->agree();
     if (!membership) return session;
     session.reset();
-    if (membership->ranks == 1 && health_->failed() && health_->reason().peer() == rank()) {
+    if (membership->ranks == 1 && was_given_up()) {
       // It found nobody because the others gave it up, not because it alone lives.
       throw Error(ErrorCode::kRemote,
                   fmt::format("shrink of communicator \"{}\": the others went on without {}: {}", name(),
