@@ -124,6 +124,26 @@ class Trial {
 
   void run(std::uint64_t seed) {
     ASSERT_TRUE(world_.drive(pointers_to(calls_), seed)) << "nobody gets on";
+    check();
+  }
+
+  // The same over a network with faults.
+  void run_over_faults(std::uint64_t seed) {
+    std::vector<Task> tasks;
+    for (int rank = 0; rank < world_.ranks(); ++rank) {
+      tasks.push_back(world_.task(rank, calls_[static_cast<std::size_t>(rank)]));
+    }
+    const std::vector<Ending> endings = world_.run(tasks, seed);
+    for (int rank = 0; rank < world_.ranks(); ++rank) {
+      const Ending ending = endings[static_cast<std::size_t>(rank)];
+      ASSERT_EQ(ending, Ending::kDone) << "rank " << rank << ": "
+                                       << (ending == Ending::kFailed ? world_.health(rank).reason().what() : "stuck");
+    }
+    check();
+  }
+
+ private:
+  void check() {
     EXPECT_TRUE(world_.quiet()) << "a message was left over";
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       const Rank& mine = ranks_[rank];
@@ -133,7 +153,6 @@ class Trial {
     }
   }
 
- private:
   void prepare(int rank, const Counts& counts, bool shared, std::mt19937_64& random) {
     const Collective collective = algorithm_.collective;
     const std::size_t n = ranks_.size();
@@ -305,6 +324,34 @@ TEST(VectorForms, NeedNoLargerSlotRingsThanTheirEvenForms) {
           Trial(world, algorithm, any_counts(static_cast<std::size_t>(ranks), random), false, false, sequence)
               .run(sequence);
           if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(VectorForms, GiveRightResultsThoughMessagesAreLateAndCutShort) {
+  for (const int ranks : {2, 3, 5}) {
+    for (const Fabric& fabric : {kFabrics[1], kFabrics[2]}) {
+      WorldOptions options;
+      for (int r = 0; r < ranks; ++r) options.host_of.push_back(fabric.host_of(r, ranks));
+      options.channels = 2;
+      options.faults = true;
+      World world(ranks, options);
+      std::mt19937_64 random(20261129);
+      std::uint64_t sequence = 0;
+      for (const Algorithm& algorithm : algorithms()) {
+        if (!is_vector(algorithm.collective)) continue;
+        for (int trial = 0; trial < 12; ++trial) {
+          const FaultPlan plan = FaultPlan::random(random(), 16 * kChunkBytes);
+          SCOPED_TRACE(std::string(name(algorithm.collective)) + " " + std::string(algorithm.name) + "\n" +
+                       plan.text());
+          world.faults().set_plan(plan);
+          ++sequence;
+          Trial(world, algorithm, any_counts(static_cast<std::size_t>(ranks), random), trial % 2 == 0, trial % 3 == 0,
+                sequence)
+              .run_over_faults(random());
+          if (testing::Test::HasFatalFailure()) return;
         }
       }
     }
