@@ -215,7 +215,9 @@ TEST(OneProcessor, IsEnoughForEightRanksAndIsNotLeft_F82) {
       communicator.all_reduce(&value, &value, 1, DataType::kF32, kSum);
       ASSERT_EQ(value, 8);
     }
+#if !defined(__SANITIZE_THREAD__)  // it has a thread of its own from the start
     EXPECT_EQ(processors_of_threads(), (std::set<std::string>{std::to_string(processor.number())}));
+#endif
     communicator.barrier();
   });
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20));

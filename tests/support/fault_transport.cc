@@ -202,6 +202,7 @@ void FaultTransport::add_endpoint(Endpoint& endpoint) {
   endpoint.out = end->lines.get();
   endpoint.in = end->lines.get() + end->window;
   endpoint.in_slots = end->slots.get();
+  endpoint.in_slots_bytes = end->window * end->slot_bytes;
   endpoint.credit_out = &end->words[0].word;
   endpoint.credit_in = &end->words[1].word;
   endpoint.taken_in = &end->words[2].word;
