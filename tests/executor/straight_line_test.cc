@@ -47,7 +47,8 @@ class StraightLine : public testing::TestWithParam<std::tuple<int, std::size_t>>
 
   std::vector<Step> run(Call& call, int rank) {
     std::vector<Step> trace;
-    run_straight_line(call, world_.channel(rank, 0), [&trace](const Step& step) { trace.push_back(step); }, [] {});
+    run_straight_line(
+        call, world_.channel(rank, 0), [&trace](const Step& step) { trace.push_back(step); }, [] {});
     return trace;
   }
 
