@@ -32,7 +32,7 @@ function(tutti_compile_options target)
     target_link_options(${target} PUBLIC -fsanitize=${TUTTI_SANITIZE})
   endif()
   if(TUTTI_BUILD_FUZZ)
-    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link -O2)
   endif()
 endfunction()
 

@@ -95,12 +95,14 @@ const std::vector<InterfaceRecord>& here() {
   return records;
 }
 
+using Variables = std::map<std::string, std::string, std::less<>>;
+
 // Begins secrets that are long enough. No message has it by itself.
 constexpr const char* kSecretMark = "s3cr3t*0f*";
 
 // A line a variable: its number in the list, then its value.
-std::map<std::string, std::string> variables_of(std::span<const std::byte> bytes) {
-  std::map<std::string, std::string> variables;
+Variables variables_of(std::span<const std::byte> bytes) {
+  Variables variables;
   std::string_view left = text_of(bytes);
   while (!left.empty()) {
     const std::string_view line = left.substr(0, left.find('\n'));
@@ -119,14 +121,14 @@ const Placement& placement() {
   return made;
 }
 
-void understand(const std::map<std::string, std::string>& variables) {
+void understand(const Variables& variables) {
   const Environment environment = [&variables](const char* name) -> const char* {
-    const auto found = variables.find(name);
+    const auto found = variables.find(std::string_view(name));
     return found == variables.end() ? nullptr : found->second.c_str();
   };
   const Config config = Config::from_environment(environment);
   require(config.agreement_text().find('\0') == std::string::npos, "what ranks compare is a text");
-  static_cast<void>(config.describe());
+  if (variables.size() % 4 == 1) static_cast<void>(config.describe());  // the slowest by far
   const InterfaceRules rules = interface_rules(config);
   try {
     require(!choose_interfaces(here(), rules).empty(), "an interface is chosen");
