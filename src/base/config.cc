@@ -46,6 +46,7 @@ struct Row {
 constexpr std::int64_t kMaxRank = 65'000;
 constexpr std::int64_t kGigabyte = std::int64_t{1} << 30;
 constexpr std::int64_t kDay = 86'400;
+constexpr std::size_t kLongestText = 4000;  // some are told to other ranks, in messages of bounded size
 
 // clang-format off
 constexpr Row kRows[] = {
@@ -129,8 +130,10 @@ std::optional<Parsed> parse(const Row& row, std::string_view given) {
   const auto in_range = [&row](std::int64_t value) { return row.low <= value && value <= row.high; };
   switch (row.type) {
     case Type::kText:
-    case Type::kSecret:
     case Type::kNames:
+      if (text.size() > kLongestText) return std::nullopt;
+      return Parsed{std::string(text)};
+    case Type::kSecret:
       return Parsed{std::string(text)};
     case Type::kLevel: {
       static constexpr std::array kNames = {"error", "warn", "info", "debug"};
@@ -169,7 +172,7 @@ std::string allowed(const Row& row) {
     case Type::kText:
     case Type::kSecret:
     case Type::kNames:
-      return "text";
+      return fmt::format("text of at most {} characters", kLongestText);
     case Type::kLevel:
       return "error, warn, info or debug";
     case Type::kFamily:

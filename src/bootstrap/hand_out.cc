@@ -76,6 +76,7 @@ std::string ask_once(const AbstractName& name, Deadline deadline) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return "";
     if (count == 0) return answer;
+    if (Clock::now() >= deadline) return "";  // however slowly bytes come
     answer.append(buffer.data(), static_cast<std::size_t>(count));
   }
   return "";
@@ -96,13 +97,13 @@ HandOut::HandOut(const std::string& name)
   if (::listen(listener_.get(), SOMAXCONN) != 0) throw system_error("cannot listen on a local socket", errno);
 }
 
-void HandOut::serve(std::string_view text) {
+bool HandOut::serve(std::string_view text) {
   for (int i = 0; i < kAnswersAtOnce; ++i) {
     const UniqueFd peer = OpenSockets::open(
         [this] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
     if (!peer) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      return;
+      return errno == EAGAIN;
     }
     const ucred who = credentials(peer.get());
     if (who.uid != ::geteuid()) {
@@ -116,6 +117,7 @@ void HandOut::serve(std::string_view text) {
       log_debug("handing out to process {} failed: {}", who.pid, errno_text(errno));
     }
   }
+  return true;
 }
 
 std::string ask_hand_out(const std::string& name, Deadline deadline) {

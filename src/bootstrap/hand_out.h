@@ -18,8 +18,9 @@ class HandOut {
 
   // Readable when serve() has something to do.
   int descriptor() const { return listener_.get(); }
-  // Answers those who are waiting now, or as many as a thread with other duties can in one go. Never blocks.
-  void serve(std::string_view text);
+  // Answers those who are waiting now, or as many as a thread with other duties can in one go. Never blocks. False when
+  // the process has no descriptor left for the next: trying again at once would be in vain.
+  bool serve(std::string_view text);
 
  private:
   UniqueFd listener_;

@@ -17,6 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kFirstReport(3000);
 constexpr std::chrono::milliseconds kSlowestReport(30000);
 constexpr std::chrono::milliseconds kRetirement(2000);
+constexpr std::chrono::milliseconds kPause(100);  // until there may be descriptors again
 
 // What differs between two lists "A=1 B=2".
 std::string differences(const std::string& one, const std::string& other) {
@@ -41,7 +42,8 @@ Root::Root(EventLoop& loop, UniqueFd listening, Place place)
       listener_(std::in_place, loop, std::move(listening)),
       deadline_(loop),
       next_report_(loop),
-      report_interval_(kFirstReport) {
+      report_interval_(kFirstReport),
+      hand_out_pause_(loop) {
   listener_->when_exhausted([this](const std::string& trouble) {
     if (phase_ != Phase::kOver) fail(ErrorCode::kRemote, "the root, rank 0, " + trouble, 0);
   });
@@ -72,8 +74,11 @@ void Root::hand_out(std::unique_ptr<HandingOut> what) {
 }
 
 void Root::serve_hand_out() {
-  handing_out_->socket.serve(handing_out_->text);
-  hand_out_watch_->when_readable([this] { serve_hand_out(); });
+  if (handing_out_->socket.serve(handing_out_->text)) {
+    hand_out_watch_->when_readable([this] { serve_hand_out(); });
+  } else {
+    hand_out_pause_.arm_after(kPause, [this] { serve_hand_out(); });
+  }
 }
 
 std::string Root::judge(const Hello& hello) const {
@@ -188,6 +193,7 @@ void Root::assign() {
   next_report_.cancel();
   // Before any rank can go on to another meeting at the same place.
   hand_out_watch_.reset();
+  hand_out_pause_.cancel();
   handing_out_.reset();
   if (place_.one_port) listener_.reset();
   RankTable table(ranks_);

@@ -91,6 +91,7 @@ class Root {
   Timer deadline_;
   Timer next_report_;
   std::chrono::milliseconds report_interval_;
+  Timer hand_out_pause_;
   std::unique_ptr<HandingOut> handing_out_;
   std::optional<Watch> hand_out_watch_;
 };

@@ -133,10 +133,25 @@ Communicator Communicator::create(const UniqueId& id, int rank, int ranks, const
   return Communicator(Impl::open([=] { return open_session(membership, config, options); }));
 }
 
+namespace {
+
+// Whoever can write to the store may have put anything there. What it was stays unsaid: it may have a secret in it.
+UniqueId id_from(const Store& store, const std::string& key) {
+  const std::string value = store.get(key);
+  try {
+    return UniqueId::parse(value);
+  } catch (const Error& error) {
+    throw Error(error.code(), "the store's value of \"" + key + "\" has " + std::to_string(value.size()) +
+                                  " bytes and is not what rank 0 puts there: " + error.what());
+  }
+}
+
+}  // namespace
+
 Communicator Communicator::create(const Store& store, const std::string& key, int rank, int ranks,
                                   const Options& options) {
   const auto membership = [=](const Config&) {
-    if (rank != 0) return membership_from_id(UniqueId::parse(store.get(key)), rank, ranks);
+    if (rank != 0) return membership_from_id(id_from(store, key), rank, ranks);
     const UniqueId id = UniqueId::create();
     store.set(key, id.to_text());
     return membership_from_id(id, rank, ranks);

@@ -66,17 +66,26 @@ std::vector<std::byte> own_facts(const Config& config, int rank) {
   return writer.take();
 }
 
+void take_facts(Facts& facts, std::span<const std::byte> answer) {
+  ByteReader reader(answer, "what a rank says about its host");
+  facts.ring_bytes = std::min(facts.ring_bytes, reader.u64());
+  facts.hosts.push_back(reader.text(kLongestHost));
+  std::vector<int> usable(std::min<std::size_t>(reader.u32(), kMostHardwareThreads));
+  for (int& thread : usable) thread = static_cast<int>(reader.u32());
+  facts.usable.push_back(std::move(usable));
+  reader.finish();
+}
+
 Facts exchange_facts(ControlPlane& control, const Config& config, int rank, Deadline deadline) {
   Facts facts;
   facts.ring_bytes = wished_ring_bytes(config);
   for (const auto& answer : control.all_gather(own_facts(config, rank), deadline)) {
-    ByteReader reader(answer, "what a rank says about its host");
-    facts.ring_bytes = std::min(facts.ring_bytes, reader.u64());
-    facts.hosts.push_back(reader.text(kLongestHost));
-    std::vector<int> usable(std::min<std::size_t>(reader.u32(), kMostHardwareThreads));
-    for (int& thread : usable) thread = static_cast<int>(reader.u32());
-    facts.usable.push_back(std::move(usable));
-    reader.finish();
+    const int from = static_cast<int>(facts.hosts.size());
+    try {
+      take_facts(facts, answer);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}: {}", control.describe(from), error.what()), from);
+    }
   }
   facts.ring_bytes = facts.ring_bytes / SegmentLayout::kPage * SegmentLayout::kPage;
   return facts;

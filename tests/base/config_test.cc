@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "base/log.h"
 #include "tutti/error.h"
 
@@ -66,6 +69,54 @@ TEST(Config, NamesVariableValueAndWhatIsAllowed) {
   EXPECT_NE(error_of({{"TUTTI_SHM_DISABLE", "2"}}).find("0 or 1"), std::string::npos);
   EXPECT_NE(error_of({{"TUTTI_DEBUG", "loud"}}).find("error, warn, info or debug"), std::string::npos);
   EXPECT_NE(error_of({{"TUTTI_SOCKET_FAMILY", "ipx"}}).find("AF_INET6"), std::string::npos);
+}
+
+// A value that is wrong for every setting that can be wrong, and what its message says beside name and value.
+TEST(Config, RefusesAWrongValueOfEverySettingByNameAndSaysWhatIsAllowed) {
+  struct Wrong {
+    const char* name;
+    std::string value;
+    const char* allowed;
+  };
+  const std::string endless(5000, 'x');
+  const std::vector<Wrong> table = {
+      {"TUTTI_DEBUG", "loud", "error, warn, info or debug"},
+      {"TUTTI_RANK", "-1", "a whole number from 0 to 64999"},
+      {"TUTTI_NRANKS", "0", "a whole number from 1 to 65000"},
+      {"TUTTI_COMM_ID", "", ""},  // where ranks find out who they are: membership_test
+      {"TUTTI_PORT", "65536", "a whole number from 1 to 65535"},
+      {"TUTTI_SECRET", "", ""},
+      {"TUTTI_SECRET_FILE", endless, "at most 4000 characters"},
+      {"TUTTI_ALLOW_UNAUTHENTICATED", "perhaps", "0 or 1"},
+      {"TUTTI_SOCKET_IFNAME", endless, "at most 4000 characters"},
+      {"TUTTI_SOCKET_FAMILY", "ipx", "any, ipv4 or ipv6"},
+      {"TUTTI_HOSTID", endless, "at most 4000 characters"},
+      {"TUTTI_SHM_DISABLE", "2", "0 or 1"},
+      {"TUTTI_SHM_DIR", endless, "at most 4000 characters"},
+      {"TUTTI_MEET_TIMEOUT", "soon", "seconds from 0 to 86400"},
+      {"TUTTI_SILENCE", "0.5", "seconds from 1 to 86400"},
+      {"TUTTI_ALGO", endless, "at most 4000 characters"},
+      {"TUTTI_CHUNK_BYTES", "2G", "bytes from 0 to 1073741824"},
+      {"TUTTI_CHANNELS", "5", "a whole number from 0 to 4"},
+      {"TUTTI_RING_BYTES", "64KB", "bytes from 0 to 1073741824"},
+  };
+  const std::string all = Config().describe();
+  std::size_t known = 0;
+  for (std::size_t at = 0; at < all.size(); at = all.find('\n', at) + 1, ++known) {
+    const std::string name = all.substr(at, all.find(' ', at) - at);
+    const auto listed = std::ranges::any_of(table, [&](const Wrong& wrong) { return name == wrong.name; });
+    EXPECT_TRUE(listed || name == "TUTTI_DUMP" || name == "TUTTI_TIMEOUT")
+        << name << " is new: give it a wrong value here";
+  }
+  EXPECT_EQ(known, kSettings);
+  for (const Wrong& wrong : table) {
+    if (wrong.value.empty()) continue;
+    const std::string message = error_of({{wrong.name, wrong.value}});
+    EXPECT_TRUE(message.starts_with(std::string(wrong.name) + "=" + wrong.value.substr(0, 80) + " is not allowed"))
+        << message;
+    EXPECT_NE(message.find(wrong.allowed), std::string::npos) << message;
+    EXPECT_LT(message.size(), 400u);
+  }
 }
 
 TEST(Config, TakesAnEmptyVariableForNone) {

@@ -133,6 +133,13 @@ TEST(BadSettings, AreRefusedWithWhatIsAllowed) {
   refused("TUTTI_MEET_TIMEOUT", "soon", {"soon"});
 }
 
+TEST(BadSettings, OfRingsThatAreTooSmallAreRefused) {
+  for (const char* value : {"1", "4095"}) {
+    expect_no_communicator(with_config({{"TUTTI_RING_BYTES", value}}), ErrorCode::kInvalidSetting,
+                           {"too small", "raise TUTTI_RING_BYTES"});
+  }
+}
+
 TEST(BadSettings, OfAlgorithmsThatDoNotExistOrCannotRunHereAreRefusedWithWhatCan) {
   const auto refused = [](const std::string& value, const std::vector<std::string>& parts) {
     expect_no_communicator(with_config({{"TUTTI_ALGO", value}}), ErrorCode::kInvalidSetting, parts);
@@ -148,6 +155,50 @@ TEST(BadSettings, ThatMustAgreeButDoNotAreAnErrorOnBothRanks_F81) {
   RankSetup setup;
   setup.adapt = [](int rank, Options& options) { options.config["TUTTI_CHUNK_BYTES"] = rank == 0 ? "4096" : "8192"; };
   expect_no_communicator(setup, ErrorCode::kMismatch, {"TUTTI_CHUNK_BYTES", "4096", "8192"});
+}
+
+// What a table of allowed values admits has to work, whatever it does to speed.
+TEST(OddSettings, AtTheirLimitsWork) {
+  const std::pair<const char*, const char*> settings[] = {
+      {"TUTTI_RING_BYTES", "64K"},   {"TUTTI_RING_BYTES", "69999"}, {"TUTTI_RING_BYTES", "64M"},
+      {"TUTTI_CHUNK_BYTES", "1"},    {"TUTTI_CHUNK_BYTES", "1G"},   {"TUTTI_CHANNELS", "4"},
+      {"TUTTI_SHM_DIR", "/nowhere"}, {"TUTTI_SILENCE", "1"},
+  };
+  for (const auto& [name, value] : settings) {
+    for (const char* apart : {"0", "1"}) {
+      SCOPED_TRACE(std::string(name) + "=" + value + " TUTTI_SHM_DISABLE=" + apart);
+      expect_ranks(
+          3,
+          [](Communicator& communicator) {
+            constexpr std::size_t kCount = 3000;
+            std::vector<float> values(kCount, 1), all(3 * kCount);
+            communicator.all_reduce(values.data(), values.data(), kCount, DataType::kF32, kSum);
+            EXPECT_EQ(values[kCount - 1], 3);
+            communicator.all_gather(values.data(), all.data(), kCount, DataType::kF32);
+            EXPECT_EQ(all[3 * kCount - 1], 3);
+          },
+          with_config({{name, value}, {"TUTTI_SHM_DISABLE", apart}}));
+    }
+  }
+}
+
+TEST(BadStores, AreRefusedWithTheKeyAndWithoutTheValue) {
+  const std::string id = UniqueId::create().to_text();
+  const std::string values[] = {
+      "", "nonsense", id.substr(0, id.size() - 1), id + id, std::string(1 << 20, 'x'), std::string("tutti1/\0", 8)};
+  for (const std::string& value : values) {
+    try {
+      const Store store{[](const std::string&, const std::string&) {}, [&](const std::string&) { return value; }};
+      Communicator::create(store, "the key", 1, 2);
+      ADD_FAILURE() << "a communicator was made";
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << text;
+      EXPECT_NE(text.find("\"the key\" has " + std::to_string(value.size()) + " bytes"), std::string::npos) << text;
+      EXPECT_LT(text.size(), 300u);
+      EXPECT_EQ(text.find(id.substr(10, 20)), std::string::npos) << "that is a secret";
+    }
+  }
 }
 
 TEST(BadRanks, AndIdsAreRefused) {

@@ -1,5 +1,6 @@
 #include "transport/shm/host_group.h"
 
+#include <fmt/format.h>
 #include <sodium.h>
 #include <unistd.h>
 
@@ -76,17 +77,34 @@ std::optional<Segment> join_leader(const HostGroupRequest& request, int leader, 
   return segment;
 }
 
+// Only a rank whose memory is damaged, or another version, says such a thing.
+[[noreturn]] void malformed(int rank, const char* what) {
+  throw Error(ErrorCode::kRemote,
+              fmt::format("rank {} {} while the ranks found out who shares memory: its memory is damaged, or it runs "
+                          "another version of tutti",
+                          rank, what),
+              rank);
+}
+
 std::vector<std::int32_t> exchange_leaders(const HostGroupRequest& request, std::int32_t own_leader) {
   std::vector<std::int32_t> leaders;
   for (const auto& answer : request.exchange(bytes_of(own_leader))) {
+    const int rank = static_cast<int>(leaders.size());
     std::int32_t leader = kUnsettled;
-    if (answer.size() != sizeof(leader)) {
-      throw Error(ErrorCode::kRemote, "a rank sent malformed bytes while hosts were sorted out: versions differ");
-    }
+    if (answer.size() != sizeof(leader)) malformed(rank, "sent malformed bytes");
     std::memcpy(&leader, answer.data(), sizeof(leader));
+    const auto host = [&request](int of) { return request.hosts[static_cast<std::size_t>(of)]; };
+    if (leader != kUnsettled && (leader < 0 || leader > rank || host(leader) != host(rank))) {
+      malformed(rank, "named a leader that cannot be one");
+    }
     leaders.push_back(leader);
   }
   return leaders;
+}
+
+// The first rank without a leader; all when there is none.
+std::size_t first_unsettled(const std::vector<std::int32_t>& leader_of) {
+  return static_cast<std::size_t>(std::find(leader_of.begin(), leader_of.end(), kUnsettled) - leader_of.begin());
 }
 
 }  // namespace
@@ -100,7 +118,7 @@ HostGroup join_host_group(const HostGroupRequest& request) {
   HostGroup group;
   std::vector<int> candidates;
 
-  while (std::find(leader_of.begin(), leader_of.end(), kUnsettled) != leader_of.end()) {
+  for (std::size_t first = 0; first < leader_of.size(); first = first_unsettled(leader_of)) {
     std::unique_ptr<SegmentServer> server;
     SocketFileOfLeader file;
     std::int32_t own_leader = leader_of[self];
@@ -136,6 +154,8 @@ HostGroup join_host_group(const HostGroupRequest& request) {
       candidates = attempt.candidates;
     }
     leader_of = exchange_leaders(request, own_leader);  // all have tried
+    // The lowest leads at least itself: otherwise this would never end.
+    if (first_unsettled(leader_of) <= first) malformed(static_cast<int>(first), "leads nobody, not even itself,");
   }
 
   for (std::uint32_t place = 0; place < candidates.size(); ++place) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,13 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 [[noreturn]] void throw_system(const std::string& what) {
   const int error = errno;
   throw Error(ErrorCode::kSystem, fmt::format("{}: {}", what, std::strerror(error)));
+}
+
+// What the limit on virtual memory leaves to wish for, "" when there is none.
+std::string address_space_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  return fmt::format("; this process may use {} bytes of address space: raise the limit (ulimit -v)", limit.rlim_cur);
 }
 
 // "1234 kB" of /proc/meminfo's MemAvailable, or "unknown".
@@ -61,13 +69,17 @@ int allocate_pages(int fd, std::size_t offset, std::size_t bytes) {
 
 Segment::Segment(UniqueFd fd, std::size_t bytes) : fd_(std::move(fd)) {
   void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
-  if (address == MAP_FAILED) throw_system(fmt::format("cannot map {} bytes of shared memory", bytes));
+  if (address == MAP_FAILED) {
+    const int error = errno;
+    throw Error(ErrorCode::kSystem, fmt::format("cannot map {} bytes of shared memory ({}; available: {}){}", bytes,
+                                                std::strerror(error), available_memory(), address_space_limit()));
+  }
   memory_ = MappedMemory(address, bytes);
 }
 
 Segment Segment::create(std::size_t bytes) {
   UniqueFd fd(::memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd) throw_system("cannot create shared memory (memfd_create)");
+  if (!fd) throw_system("cannot create shared memory (memfd_create; ulimit -n bounds the descriptors of a process)");
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
     throw_system(fmt::format("cannot size shared memory to {} bytes", bytes));
   }
