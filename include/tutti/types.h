@@ -24,10 +24,11 @@ enum class DataType : std::uint8_t {
 };
 inline constexpr int kDataTypes = 14;
 
-constexpr std::size_t element_size(DataType type) {
-  constexpr std::size_t kSizes[kDataTypes] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1};
-  return kSizes[static_cast<int>(type)];
+namespace detail {
+inline constexpr std::uint8_t kElementSizes[kDataTypes] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1};
 }
+
+constexpr std::size_t element_size(DataType type) { return detail::kElementSizes[static_cast<int>(type)]; }
 
 // The spelling used in messages, in JSON and on command lines: "f32", "bf16", "f8e4m3" …
 constexpr const char* name(DataType type) {

@@ -164,6 +164,7 @@ bool StreamEngine::help(const WorkState& work, std::optional<Deadline> deadline)
   while (!work.done()) {
     if (over()) return false;
     if (!driving_.try_lock()) {
+      waiter.listen_to({});  // the transports are those of whoever has the lock
       waiter.pause();
       continue;
     }

@@ -38,12 +38,12 @@ struct Call {
 
   // Where a channel stands. Channel c executes rounds c, c + channels, c + 2·channels …
   struct Cursor {
-    std::size_t round = 0;
-    int step = 0;
-    std::uint32_t arrived = 0;  // of the current step's messages, so many are known to be there
-    bool posted = false;        // a transport was told where the current step's message belongs
+    std::size_t round;
+    int step;
+    std::uint32_t arrived;  // of the current step's messages, so many are known to be there
+    bool posted;            // a transport was told where the current step's message belongs
   };
-  std::array<Cursor, kMaxChannels> cursors{};
+  std::array<Cursor, kMaxChannels> cursors;  // set when the call starts, for the channels that it uses
   int next_channel = 0;  // the channels before it have finished
   // Where the buffers lie in the process's shared heap, so that peers on the host can read them in place.
   std::optional<SharedHeap::Location> shared_input;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -73,10 +74,12 @@ TEST_P(Abort, FromAnotherThreadWakesAWaiter_F58) {
   for (const Wait& wait : kWaits) {
     SCOPED_TRACE(wait.name);
     std::atomic<int> told{0};
+    std::barrier all(kRanks);
     const auto ends = run_ranks(
         kRanks,
         [&](Communicator& communicator) {
           communicator.barrier();
+          all.arrive_and_wait();  // nobody is in that barrier any more
           const auto expect_told = [&](ErrorCode code, const std::string& text, const std::function<void()>& call) {
             try {
               call();

@@ -122,7 +122,7 @@ bool World::drive(std::span<Call* const> calls, std::uint64_t seed) {
       case Progress::kFailed:
         return false;
       case Progress::kAgain:
-        for (std::size_t c = 0; c < before.size(); ++c) {
+        for (std::size_t c = 0; c < static_cast<std::size_t>(calls[r]->channels); ++c) {
           if (before[c].step != calls[r]->cursors[c].step || before[c].round != calls[r]->cursors[c].round) idle = 0;
         }
         break;
