@@ -5,6 +5,7 @@
 #include "bootstrap/gathering.h"
 #include "bootstrap/introduction.h"
 #include "bootstrap/rank_table.h"
+#include "bootstrap/survivor_messages.h"
 #include "bootstrap/tree_messages.h"
 #include "fuzz/input.h"
 #include "fuzz/target.h"
@@ -21,6 +22,7 @@ enum class Kind : std::uint8_t {
   kComparison,
   kPoison,
   kScopePoison,
+  kSurvivor,
   kParts,
   kGathered,
   kCount
@@ -108,6 +110,13 @@ void take(Kind kind, int ranks, std::span<const std::byte> bytes) {
       pass_on(poison, [](const Bytes& again) { return ScopePoison::decode(again); });
       break;
     }
+    case Kind::kSurvivor: {
+      const SurvivorMessage message = SurvivorMessage::decode(bytes, ranks);
+      for (const int member : message.members) require(member >= 0 && member < ranks, "a survivor is a rank");
+      require(message.encode().size() <= SurvivorMessage::max_bytes(ranks), "a message has a bounded size");
+      pass_on(message, [ranks](const Bytes& again) { return SurvivorMessage::decode(again, ranks); });
+      break;
+    }
     case Kind::kParts: {
       Gathering gathering(bytes.size() % 2 == 0 ? 0 : 1, ranks > 1 ? ranks : 2);
       gathering.contribute({});
@@ -181,6 +190,11 @@ std::vector<Bytes> seeds() {
   std::copy_n("all_reduce", 11, comparison.call.text);
   add(Kind::kComparison, 4, comparison.encode());
   add(Kind::kPoison, 4, Poison{ErrorCode::kRemote, 3, "rank 3 died"}.encode());
+  SurvivorMessage decision;
+  decision.kind = SurvivorMessage::Kind::kDecision;
+  decision.members = {0, 2, 3};
+  decision.refusal = {ErrorCode::kTimeout, 1, "rank 1 lives but did not call shrink() in time"};
+  add(Kind::kSurvivor, 4, decision.encode());
   add(Kind::kParts, 6, parts_of({1, 5}));
   add(Kind::kParts, 7, parts_of({5, 6}));
   add(Kind::kGathered, 3, parts_of({0, 1, 2}));

@@ -5,6 +5,7 @@
 #include "bootstrap/gathering.h"
 #include "bootstrap/incoming_frames.h"
 #include "bootstrap/introduction.h"
+#include "bootstrap/survivor_messages.h"
 #include "bootstrap/tree_messages.h"
 #include "fuzz/input.h"
 #include "fuzz/target.h"
@@ -64,6 +65,9 @@ void understand(FrameType type, std::span<const std::byte> payload) {
       break;
     case FrameType::kCompare:
       Comparison::decode(payload, kRanks);
+      break;
+    case FrameType::kSurvivor:
+      SurvivorMessage::decode(payload, kRanks);
       break;
     default:
       break;

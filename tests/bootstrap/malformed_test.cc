@@ -7,6 +7,7 @@
 #include "bootstrap/gathering.h"
 #include "bootstrap/id_text.h"
 #include "bootstrap/introduction.h"
+#include "bootstrap/survivor_messages.h"
 #include "bootstrap/tree_messages.h"
 
 namespace tutti {
@@ -65,6 +66,14 @@ Bytes comparison() {
   return comparison.encode();
 }
 
+Bytes survivor_message() {
+  SurvivorMessage message;
+  message.kind = SurvivorMessage::Kind::kDecision;
+  message.members = {0, 2, 5};
+  message.refusal = {ErrorCode::kTimeout, 3, "why"};
+  return message.encode();
+}
+
 Bytes parts_of(const std::vector<std::uint32_t>& ranks) {
   ByteWriter writer;
   writer.u64(1);
@@ -97,6 +106,7 @@ std::vector<Parser> parsers() {
       {"death", Death{3, 0, "it ended"}.encode(), [](auto bytes) { Death::decode(bytes, kRanks); }},
       {"failure of a communicator", ScopePoison{9, {ErrorCode::kRemote, 3, "why"}}.encode(),
        [](auto bytes) { ScopePoison::decode(bytes); }},
+      {"survivors", survivor_message(), [](auto bytes) { SurvivorMessage::decode(bytes, kRanks); }},
       {"comparison", comparison(), [](auto bytes) { Comparison::decode(bytes, kRanks); }},
       {"poison", Poison{ErrorCode::kRemote, 3, "why"}.encode(),
        [](auto bytes) {
