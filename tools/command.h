@@ -16,6 +16,7 @@ struct Command {
   int (*run)(std::span<const std::string_view> arguments);
 };
 
+extern const Command kDoctorCommand;
 extern const Command kPlanCommand;
 extern const Command kTopoCommand;
 extern const Command kVerifyCommand;

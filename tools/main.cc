@@ -7,7 +7,8 @@
 
 namespace {
 
-constexpr const tutti::Command* kCommands[] = {&tutti::kPlanCommand, &tutti::kTopoCommand, &tutti::kVerifyCommand};
+constexpr const tutti::Command* kCommands[] = {&tutti::kDoctorCommand, &tutti::kPlanCommand, &tutti::kTopoCommand,
+                                               &tutti::kVerifyCommand};
 
 void print_help(std::FILE* out) {
   std::fputs("usage: tutti COMMAND [ARGUMENT…]\n", out);

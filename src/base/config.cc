@@ -1,6 +1,7 @@
 #include "base/config.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <strings.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@ enum class Type {
   kInteger,  // low … high
   kBytes,    // the same, with K, M, G (1024)
   kSeconds,  // the same, with a fraction; kept in milliseconds
+  kSignal,   // USR1, USR2 or none; kept as the signal's number
 };
 
 enum class Agreed : bool { kNo, kYes };
@@ -80,6 +82,12 @@ constexpr Row kRows[] = {
      "seconds until all ranks must have met"},
     {Setting::kSilence, "TUTTI_SILENCE", nullptr, Type::kSeconds, "30", 1, kDay, Agreed::kNo,
      "seconds without a heartbeat until a host counts as gone"},
+    {Setting::kStallWarning, "TUTTI_STALL_WARNING", nullptr, Type::kSeconds, "10", 0, kDay, Agreed::kNo,
+     "seconds that a call waits before a line says who keeps it waiting; 0: never"},
+    {Setting::kDumpDir, "TUTTI_DUMP_DIR", nullptr, Type::kText, "", 0, 0, Agreed::kNo,
+     "directory in which a communicator that fails writes its last operations"},
+    {Setting::kDumpSignal, "TUTTI_DUMP_SIGNAL", nullptr, Type::kSignal, "USR1", 0, 0, Agreed::kNo,
+     "signal at which every communicator of a process writes its last operations"},
     {Setting::kAlgorithm, "TUTTI_ALGO", nullptr, Type::kText, "", 0, 0, Agreed::kYes,
      "algorithm of every collective, or collective:name;collective:name"},
     {Setting::kChunkBytes, "TUTTI_CHUNK_BYTES", nullptr, Type::kBytes, "0", 0, kGigabyte, Agreed::kYes,
@@ -163,6 +171,11 @@ std::optional<Parsed> parse(const Row& row, std::string_view given) {
       }
       return Parsed{std::string(text), std::llround(*value * 1000)};
     }
+    case Type::kSignal:
+      if (is_one_of(text, {"USR1", "SIGUSR1"})) return Parsed{"USR1", SIGUSR1};
+      if (is_one_of(text, {"USR2", "SIGUSR2"})) return Parsed{"USR2", SIGUSR2};
+      if (is_one_of(text, {"none", "0"})) return Parsed{"none", 0};
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -185,6 +198,8 @@ std::string allowed(const Row& row) {
       return fmt::format("bytes from {} to {}, with K, M or G", row.low, row.high);
     case Type::kSeconds:
       return fmt::format("seconds from {} to {}", row.low, row.high);
+    case Type::kSignal:
+      return "USR1, USR2 or none";
   }
   return "";
 }

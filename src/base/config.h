@@ -30,6 +30,9 @@ enum class Setting {
   kShmDir,                // TUTTI_SHM_DIR
   kMeetTimeout,           // TUTTI_MEET_TIMEOUT     seconds until all ranks must have met
   kSilence,               // TUTTI_SILENCE          seconds without a heartbeat until a host counts as gone
+  kStallWarning,          // TUTTI_STALL_WARNING    seconds that a call waits before it is reported; 0: never
+  kDumpDir,               // TUTTI_DUMP_DIR         where a communicator that fails writes its last operations
+  kDumpSignal,            // TUTTI_DUMP_SIGNAL      the signal that asks for them: a number for integer(), 0: none
   kAlgorithm,             // TUTTI_ALGO             name, or collective:name;collective:name
   kChunkBytes,            // TUTTI_CHUNK_BYTES      largest chunk; 0: chosen
   kChannels,              // TUTTI_CHANNELS         0: chosen

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,11 +36,27 @@ class Health {
   // Returns whether this reason was the first.
   bool fail(ErrorCode code, std::string message, int peer = Error::kNoPeer) {
     if (used_after_fork()) return false;
-    const std::lock_guard lock(mutex_);
-    if (reason_) return false;
-    reason_.emplace(code, std::move(message), peer);
-    publish(failed_, kFailed);  // observed by failed() and then reason()
+    std::function<void()> hook;
+    {
+      const std::lock_guard lock(mutex_);
+      if (reason_) return false;
+      reason_.emplace(code, std::move(message), peer);
+      publish(failed_, kFailed);  // observed by failed() and then reason()
+      hook = std::move(when_failed_);
+    }
+    if (hook) hook();
     return true;
+  }
+
+  // Calls back when it fails: once, in the thread that finds it out, which may hold locks. Must not block.
+  void when_failed(std::function<void()> hook) {
+    std::unique_lock lock(mutex_);
+    if (!reason_) {
+      when_failed_ = std::move(hook);
+      return;
+    }
+    lock.unlock();
+    hook();
   }
 
   // REQUIRES: failed().
@@ -65,6 +82,7 @@ class Health {
   const MarkedAtFork in_child_{failed_, kUsedAfterFork};
   mutable std::mutex mutex_;
   std::optional<Error> reason_;
+  std::function<void()> when_failed_;
   std::unique_ptr<Word[]> left_after_;
 };
 

@@ -8,11 +8,30 @@
 namespace tutti {
 namespace {
 
-constexpr long kOfProcess = 3;  // of the event loop
+constexpr long kOfProcess = 4;  // of the event loop, and one that a signal rings
 
 }  // namespace
 
 Process::Process() : made_in_(fork_generation()) {}
+
+Process::~Process() {
+  if (!is_this()) static_cast<void>(signal_.release());  // the thread that it belongs to is in the parent
+}
+
+void Process::add_reporter(std::weak_ptr<Reporter> reporter, int signal) {
+  loop_.post([this, reporter = std::move(reporter)] {
+    std::erase_if(reporters_, [](const auto& known) { return known.expired(); });
+    reporters_.push_back(reporter);
+  });
+  if (signal == 0) return;
+  const std::lock_guard lock(signal_mutex_);
+  if (signal_ != nullptr) return;
+  signal_ = std::make_unique<DumpSignal>(loop_, signal, [this] {
+    for (const auto& known : reporters_) {
+      if (const std::shared_ptr<Reporter> one = known.lock()) one->report_now();
+    }
+  });
+}
 
 bool Process::is_this() const { return made_in_ == fork_generation(); }
 

@@ -15,6 +15,7 @@ void CallContext::check_usable(std::string_view call) {
 
 Error CallContext::failure_of(const std::string& call) {
   note(told_, 1);
+  report().write_failure();
   const Error reason = health().reason();
   return {reason.code(), fmt::format("{} on rank {}: {}", call, rank(), reason.what()), reason.peer()};
 }

@@ -10,6 +10,7 @@
 #include "base/health.h"
 #include "base/sync.h"
 #include "bootstrap/control_plane.h"
+#include "communicator/communicator_report.h"
 #include "communicator/outstanding.h"
 #include "executor/operation_log.h"
 #include "transport/transport.h"
@@ -30,6 +31,7 @@ class CallContext {
     Health& health;
     ControlPlane& control;
     OperationLog& log;
+    CommunicatorReport& report;
     std::span<Transport* const> transports;
     bool spin = true;  // there is a core for every rank of the host
     std::chrono::milliseconds timeout{0};
@@ -44,6 +46,7 @@ class CallContext {
   Health& health() const { return parts_.health; }
   ControlPlane& control() const { return parts_.control; }
   OperationLog& log() const { return parts_.log; }
+  CommunicatorReport& report() const { return parts_.report; }
   std::span<Transport* const> transports() const { return parts_.transports; }
   bool spin() const { return parts_.spin; }
   std::chrono::milliseconds timeout() const { return parts_.timeout; }  // 0: none

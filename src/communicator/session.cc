@@ -37,14 +37,24 @@ Session::Session(Parts parts)
       selector_(std::move(parts.selector)),
       control_(std::move(parts.control)),
       arrivals_(*group_, layout_.ranks),
-      context_({std::move(parts.name), layout_.rank, layout_.ranks, *health_, *control_, *log_, transports_, parts.spin,
-                parts.timeout}),
+      process_(layout_.ranks > 1 ? Process::get() : nullptr),
+      report_(std::make_shared<CommunicatorReport>(CommunicatorReport::Parts{
+          parts.name, layout_.rank, layout_.ranks, *health_, *control_, *log_, [this] { return statistics(); },
+          config_.text(Setting::kDumpDir), process_ ? &process_->loop() : nullptr})),
+      context_({std::move(parts.name), layout_.rank, layout_.ranks, *health_, *control_, *log_, *report_, transports_,
+                parts.spin, parts.timeout}),
       collectives_(context_, {layout_, parts.reproducible, *selector_, channels_,
                               progress_word(group_->layout, group_->segment.data(), group_->own_area),
                               started_word(group_->layout, group_->segment.data(), group_->own_area), arrivals_}),
       transfers_(context_, *point_to_point_),
       setup_seconds_(parts.setup_seconds),
-      discovery_seconds_(parts.discovery_seconds) {}
+      discovery_seconds_(parts.discovery_seconds) {
+  if (!process_) return;
+  process_->add_reporter(report_, static_cast<int>(config_.integer(Setting::kDumpSignal)));
+  if (!config_.text(Setting::kDumpDir).empty()) {
+    health_->when_failed([report = report_.get()] { report->write_failure_soon(); });
+  }
+}
 
 Session::~Session() {
   try {
@@ -104,6 +114,9 @@ void Session::destroy() {
     left_ = true;
   }
   control_->leave(last_call);
+  if (health_->failed()) report_->write_failure();
+  report_->close();
+  process_.reset();
   if (health_->failed() && !context_.told()) throw health_->reason();
 }
 

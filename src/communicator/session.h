@@ -12,6 +12,7 @@
 #include "collectives/selector.h"
 #include "communicator/call_context.h"
 #include "communicator/collective_calls.h"
+#include "communicator/communicator_report.h"
 #include "communicator/transfer_calls.h"
 #include "executor/channel.h"
 #include "executor/operation_log.h"
@@ -80,6 +81,8 @@ class Session {
   std::unique_ptr<Selector> selector_;
   std::unique_ptr<ControlPlane> control_;  // after what its handlers use
   Arrivals arrivals_;
+  std::shared_ptr<Process> process_;  // shared by all communicators; null: this is its only rank, or it has left
+  std::shared_ptr<CommunicatorReport> report_;  // shared with the control thread while it writes it
   CallContext context_;
   CollectiveCalls collectives_;
   TransferCalls transfers_;

@@ -1,0 +1,161 @@
+#include "communicator/communicator_report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/system_error.h"
+#include "base/whole_file.h"
+#include "bootstrap/host.h"
+#include "communicator/arguments.h"
+#include "communicator/statistics_json.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kFallbackDirectory = "/tmp";
+constexpr int kFormat = 1;
+constexpr int kMostMembers = 4096;  // that are named one by one
+constexpr std::size_t kLongestText = 4096;
+
+// The same on all ranks, and on no other communicator's; says nothing about the secret that it is made from.
+std::string public_id(const ControlPlane& control) {
+  const std::vector<std::byte> key = control.derive_key("public id of reports");
+  std::string id;
+  for (std::size_t i = 0; i < 8; ++i) id += fmt::format("{:02x}", std::to_integer<unsigned>(key[i]));
+  return id;
+}
+
+template <class Duration>
+void time_field(JsonWriter& json, const char* name, Duration time) {
+  if (time.count() > 0) json.field(name, time.count());
+}
+
+void write_operation(JsonWriter& json, const OperationRecord& record) {
+  const bool collective = record.kind == OperationRecord::Kind::kCollective;
+  json.new_line().begin_object();
+  json.field(collective ? "sequence" : "transfer", record.number);
+  json.field("what", describe(record)).field("phase", name(record.phase));
+  if (collective) {
+    json.field("signature", fmt::format("{:016x}", record.signature));
+  } else {
+    json.field("kind", record.kind == OperationRecord::Kind::kSend ? "send" : "recv");
+    json.field("peer", record.peer).field("tag", record.tag);
+  }
+  time_field(json, "issued_ns", record.issued);
+  time_field(json, "started_ns", record.started);
+  time_field(json, "ended_ns", record.ended);
+  if (record.waited_for >= 0) json.field("waits_for", record.waited_for);
+  time_field(json, "waited_us", record.waited);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string describe(const OperationRecord& record) {
+  if (record.kind == OperationRecord::Kind::kCollective) return describe(record.shape);
+  const bool sending = record.kind == OperationRecord::Kind::kSend;
+  return fmt::format("{} {}×{} {} {} tag {}", sending ? "send" : "recv", name(record.shape.type), record.shape.count,
+                     sending ? "to" : "from", record.peer < 0 ? "any" : std::to_string(record.peer), record.tag);
+}
+
+CommunicatorReport::CommunicatorReport(Parts parts)
+    : parts_(std::move(parts)), id_(public_id(parts_.control)), loop_(parts_.loop) {}
+
+std::string CommunicatorReport::to_json(std::string_view reason) const {
+  using std::chrono::duration;
+  using std::chrono::system_clock;
+  JsonWriter json;
+  json.begin_object().field("tutti_report", kFormat).field("reason", reason);
+  json.key("communicator").begin_object().field("name", parts_.name).field("id", id_).end_object();
+  json.field("rank", parts_.rank).field("ranks", parts_.ranks).field("host", host_name()).field("pid", ::getpid());
+  json.field("written", duration<double>(system_clock::now().time_since_epoch()).count());
+  json.field("written_ns", Clock::now().time_since_epoch().count());
+
+  json.new_line().field("state", parts_.health.failed() ? "failed" : "healthy");
+  if (parts_.health.failed()) {
+    const Error failure = parts_.health.reason();
+    json.key("failure").begin_object().field("code", name(failure.code()));
+    json.field("reason", std::string_view(failure.what()).substr(0, kLongestText));
+    json.field("peer", failure.peer()).end_object();
+  }
+  {
+    const std::lock_guard lock(stall_mutex_);
+    if (!stall_.empty()) json.new_line().field("stall", std::string_view(stall_).substr(0, kLongestText));
+  }
+  json.new_line().key("left").begin_array();
+  for (int r = 0; r < parts_.ranks; ++r) {
+    const std::uint64_t last = parts_.health.left_after(r);
+    if (last != Health::kStillHere) json.begin_object().field("rank", r).field("after", last).end_object();
+  }
+  json.end_array();
+  json.new_line().key("members").begin_array();
+  for (int r = 0; r < std::min(parts_.ranks, kMostMembers); ++r) json.value(parts_.control.describe(r));
+  json.end_array();
+  json.new_line().key("statistics");
+  write_statistics(json, parts_.statistics());
+
+  const std::vector<OperationRecord> records = parts_.log.records();
+  json.new_line().key("pending").begin_array();
+  for (const OperationRecord& record : records) {
+    if (!has_ended(record.phase)) write_operation(json, record);
+  }
+  json.end_array();
+  json.new_line().key("operations").begin_array();
+  for (const OperationRecord& record : records) write_operation(json, record);
+  json.end_array().end_object();
+  return json.take() + '\n';
+}
+
+void CommunicatorReport::write(const std::string& directory, std::string_view reason) {
+  const std::string name = fmt::format("tutti-{}-rank{}-pid{}-{}.json", file_name_part(parts_.name), parts_.rank,
+                                       ::getpid(), id_.substr(0, 8));
+  if (const int error = write_whole_file(directory, name, to_json(reason))) {
+    log_warn("cannot write {}/{}: {}; TUTTI_DUMP_DIR chooses the directory", directory, name, errno_text(error));
+  } else {
+    log_warn("wrote {}/{} ({}): tutti doctor reads it", directory, name, reason);
+  }
+}
+
+void CommunicatorReport::report_now() {
+  const std::lock_guard lock(mutex_);
+  if (!closed_) write(parts_.directory.empty() ? kFallbackDirectory : parts_.directory, "signal");
+}
+
+void CommunicatorReport::write_failure() {
+  if (parts_.directory.empty() || parts_.health.used_after_fork()) return;
+  const std::lock_guard lock(mutex_);
+  if (closed_ || std::exchange(failure_written_, true)) return;
+  try {
+    write(parts_.directory, "failure");
+  } catch (const std::exception& error) {
+    log_warn("communicator \"{}\": no report of its failure: {}", parts_.name, error.what());
+  }
+}
+
+void CommunicatorReport::write_failure_soon() {
+  const std::lock_guard lock(loop_mutex_);
+  if (loop_ != nullptr) loop_->post([this] { write_failure(); });
+}
+
+void CommunicatorReport::note_stall(const std::string& text) {
+  const std::lock_guard lock(stall_mutex_);
+  stall_ = text;
+}
+
+void CommunicatorReport::close() {
+  {
+    const std::lock_guard lock(loop_mutex_);
+    if (EventLoop* loop = std::exchange(loop_, nullptr)) loop->call([] {});  // what was posted has run
+  }
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+}  // namespace tutti

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/health.h"
+#include "base/sync.h"
+#include "bootstrap/control_plane.h"
+#include "bootstrap/process.h"
+#include "executor/operation_log.h"
+#include "tutti/communicator.h"
+
+namespace tutti {
+
+// "send f32×1000 to 3 tag 0", "all_reduce f32×1000 sum".
+std::string describe(const OperationRecord& record);
+
+// What a communicator knows of itself on this rank, as one JSON object in a file: when a signal asks for it, and when
+// the communicator fails. docs/doctor.md has its members. Any thread; blocks for the file system only. It needs nothing
+// that a call holds while it waits.
+class CommunicatorReport final : public Reporter {
+ public:
+  struct Parts {
+    std::string name;
+    int rank = 0;
+    int ranks = 1;
+    Health& health;
+    ControlPlane& control;
+    const OperationLog& log;
+    std::function<Statistics()> statistics;
+    std::string directory;      // where a failure is written; "": nowhere
+    EventLoop* loop = nullptr;  // null: none, calls alone write a failure
+  };
+  explicit CommunicatorReport(Parts parts);
+
+  void report_now() override;
+  // The communicator has failed: writes that once, now or on the control thread.
+  void write_failure();
+  void write_failure_soon();
+  // Of the latest stall, as it was reported.
+  void note_stall(const std::string& text);
+  // Nothing that this knows is touched from now on. Waits for a file that is being written.
+  void close();
+
+  std::string to_json(std::string_view reason) const;
+
+ private:
+  void write(const std::string& directory, std::string_view reason);
+
+  const Parts parts_;
+  const std::string id_;
+  mutable std::mutex mutex_;  // guards the next two, and one file at a time
+  bool closed_ = false;
+  bool failure_written_ = false;
+  std::mutex loop_mutex_;  // guards the next
+  EventLoop* loop_;
+  mutable std::mutex stall_mutex_;  // guards the next
+  std::string stall_;
+};
+
+}  // namespace tutti
