@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/config.h"
 #include "bootstrap/membership.h"
 #include "communicator/session.h"
 #include "communicator/setup.h"
@@ -99,7 +100,7 @@ void run(const std::vector<std::size_t>& sizes) {
   const auto play = [&](int rank) {
     tutti::Options options;
     const auto session =
-        tutti::open_session(tutti::membership_from_id(id, rank, kRanks), tutti::configure(options), options);
+        tutti::open_session(tutti::membership_from_id(id, rank, kRanks), tutti::Config::from_environment(), options);
     for (const std::size_t bytes : sizes) {
       Rank mine(*session, bytes);
       const Figures figures = measure(mine, calls, all, rank == 0);

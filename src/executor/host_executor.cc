@@ -49,6 +49,7 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   }
   call.shortest_read = shortest_read_;
   idle_turns_ = 0;
+  if (started_ != nullptr) note(*started_, call.sequence);  // seen by Arrivals at the other ranks of the host
   if (call.blocks != nullptr) {
     call.shared_input = find_shared(call.input, call.blocks->input, call.element_bytes);
     call.shared_output = find_shared(call.output, call.blocks->output, call.element_bytes);

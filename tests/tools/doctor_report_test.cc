@@ -9,7 +9,7 @@
 namespace tutti::doctor {
 namespace {
 
-const std::string kReport = R"({"tutti_report":1,"reason":"failure","communicator":{"name":"dp","id":"00ff"},
+const std::string kReport = R"json({"tutti_report":1,"reason":"failure","communicator":{"name":"dp","id":"00ff"},
 "rank":1,"ranks":4,"host":"node1","pid":77,"written":1764460800.25,"written_ns":5,
 "state":"failed","failure":{"code":"remote","reason":"rank 3 died","peer":3},
 "stall":"rank 3 is late","left":[{"rank":2,"after":9}],"members":["rank 0 (a pid 1)","rank 1 (a pid 2)"],
