@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -90,7 +91,7 @@ void StreamEngine::run_thread() {
       if (!rotation_.ended().empty()) break;
       if (!moved && nap(waiter)) rotation_.look_around();
     }
-    release();
+    settle(release());
   }
 }
 
@@ -139,14 +140,18 @@ bool StreamEngine::turn(Waiter& waiter) {
   return moved;
 }
 
-void StreamEngine::release() {
-  std::vector<std::shared_ptr<WorkState>> ended;
+StreamEngine::Works StreamEngine::release() {
+  Works ended;
   ended.swap(rotation_.ended());
   if (!ended.empty()) {
     const std::lock_guard lock(mutex_);
     note(unsettled_, peek(unsettled_) - ended.size());
   }
   driving_.unlock();
+  return ended;
+}
+
+void StreamEngine::settle(const Works& ended) {
   for (const auto& work : ended) {
     work->settle();
     const std::lock_guard lock(mutex_);
@@ -158,8 +163,8 @@ void StreamEngine::release() {
 
 bool StreamEngine::help(const WorkState& work, std::optional<Deadline> deadline) {
   check_process();
-  const Helping helping(*this);
-  Waiter waiter({}, helping.spin());
+  std::optional<Helping> helping(std::in_place, *this);
+  Waiter waiter({}, helping->spin());
   const auto over = [&] { return deadline && Clock::now() >= *deadline; };
   while (!work.done()) {
     if (over()) return false;
@@ -173,7 +178,12 @@ bool StreamEngine::help(const WorkState& work, std::optional<Deadline> deadline)
       if (!rotation_.ended().empty()) break;
       if (!moved && waiter.pause()) rotation_.look_around();
     }
-    release();
+    const Works ended = release();
+    // Callbacks may take long, in which the calls are the thread's again.
+    const bool calls_back = !std::ranges::all_of(ended, [](const auto& settled) { return settled->done(); });
+    if (calls_back) helping.reset();
+    settle(ended);
+    if (calls_back) helping.emplace(*this);
   }
   return true;
 }
@@ -184,17 +194,27 @@ void StreamEngine::help_callers_slowly() {
     if (engine == nullptr || !engine->driving_.try_lock()) continue;
     Waiter waiter({}, false);
     if (!engine->turn(waiter)) engine->rotation_.look_around();
-    engine->release();
+    engine->settle(engine->release());
   }
 }
 
 void StreamEngine::wait_for_all() {
-  std::vector<std::shared_ptr<WorkState>> pending;
+  Works pending;
   {
     const std::lock_guard lock(mutex_);
     pending.assign(pending_.begin(), pending_.end());
   }
-  for (const auto& work : pending) help(*work, std::nullopt);
+  for (const auto& work : pending) {
+    help(*work, std::nullopt);
+    // Whoever ended it may not have noted its error yet.
+    Waiter waiter({}, false);
+    while (is_pending(work)) waiter.pause();
+  }
+}
+
+bool StreamEngine::is_pending(const std::shared_ptr<WorkState>& work) {
+  const std::lock_guard lock(mutex_);
+  return pending_.contains(work);
 }
 
 void StreamEngine::synchronize() {
@@ -214,6 +234,7 @@ void StreamEngine::close() {
     return;
   }
   const bool inside = CallbackScope::is_inside(*this);
+  // Callbacks may issue more.
   const auto busy = [this] {
     const std::lock_guard lock(mutex_);
     return !pending_.empty();

@@ -67,9 +67,13 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
 
   // With the drive lock: carries everything on a little. Returns whether anything moved.
   bool turn(Waiter& waiter);
-  // Gives the drive lock back, then runs the callbacks of what has ended.
-  void release();
+  // Gives the drive lock back; returns what has ended meanwhile, to be settled.
+  using Works = std::vector<std::shared_ptr<WorkState>>;
+  Works release();
+  // Without a lock: runs callbacks.
+  void settle(const Works& ended);
   void wait_for_all();
+  bool is_pending(const std::shared_ptr<WorkState>& work);
 
   std::mutex mutex_;                             // guards what is below
   std::vector<std::pair<Batch, Batch>> issued_;  // collectives and transfers that the rotation does not have yet
