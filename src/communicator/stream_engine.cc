@@ -8,16 +8,22 @@
 #include <utility>
 
 namespace tutti::detail {
-// From construction to destruction somebody helps, and the thread keeps out of the way.
+// From construction to destruction somebody helps, and the thread keeps out of the way, but for interruptions.
 class StreamEngine::Helping {
  public:
-  explicit Helping(StreamEngine& engine) : engine_(engine) {
-    const std::lock_guard lock(engine.mutex_);
-    add(engine.helpers_, 1);
-    spin_ = engine.spin_;
-    if (engine.state_ == State::kNapping) engine.wake();  // it has the drive lock
+  explicit Helping(StreamEngine& engine) : engine_(engine) { begin(); }
+  ~Helping() { end(); }
+  Helping(const Helping&) = delete;
+  Helping& operator=(const Helping&) = delete;
+
+  // Around an interruption: end() first.
+  void begin() {
+    const std::lock_guard lock(engine_.mutex_);
+    add(engine_.helpers_, 1);
+    spin_ = engine_.spin_;
+    if (engine_.state_ == State::kNapping) engine_.wake();  // it has the drive lock
   }
-  ~Helping() {
+  void end() {
     const std::lock_guard lock(engine_.mutex_);
     note(engine_.helpers_, peek(engine_.helpers_) - 1);
     if (engine_.needed()) engine_.wake();
@@ -26,7 +32,7 @@ class StreamEngine::Helping {
 
  private:
   StreamEngine& engine_;
-  bool spin_;
+  bool spin_ = false;
 };
 
 StreamEngine::~StreamEngine() {
@@ -163,8 +169,8 @@ void StreamEngine::settle(const Works& ended) {
 
 bool StreamEngine::help(const WorkState& work, std::optional<Deadline> deadline) {
   check_process();
-  std::optional<Helping> helping(std::in_place, *this);
-  Waiter waiter({}, helping->spin());
+  Helping helping(*this);
+  Waiter waiter({}, helping.spin());
   const auto over = [&] { return deadline && Clock::now() >= *deadline; };
   while (!work.done()) {
     if (over()) return false;
@@ -181,9 +187,9 @@ bool StreamEngine::help(const WorkState& work, std::optional<Deadline> deadline)
     const Works ended = release();
     // Callbacks may take long, in which the calls are the thread's again.
     const bool calls_back = !std::ranges::all_of(ended, [](const auto& settled) { return settled->done(); });
-    if (calls_back) helping.reset();
+    if (calls_back) helping.end();
     settle(ended);
-    if (calls_back) helping.emplace(*this);
+    if (calls_back) helping.begin();
   }
   return true;
 }
