@@ -56,11 +56,11 @@ Root::~Root() {
   for (auto& [number, guest] : guests_) guest.connection->linger();
 }
 
-void Root::retire(EventLoop& loop, std::unique_ptr<Root> root) {
+void Root::retire(EventLoop& loop, std::shared_ptr<Root> root) {
   if (!root->failure_ || root->place_.one_port) return;
   struct Retired {
     Timer timer;
-    std::unique_ptr<Root> root;
+    std::shared_ptr<Root> root;
   };
   const auto retired = std::make_shared<Retired>(Retired{Timer(loop), std::move(root)});
   retired->timer.arm_after(kRetirement, [retired] { retired->root.reset(); });

@@ -35,14 +35,16 @@ class Root {
 
   void hand_out(std::unique_ptr<HandingOut> what);
 
-  // Ends the meeting with this reason, for those who are here and those who come.
-  void refuse(const Poison& why) { fail(why.code, why.reason, why.peer); }
+  // Ends the meeting with this reason, for those who are here and those who come; nothing when it is over.
+  void refuse(const Poison& why) {
+    if (phase_ != Phase::kOver) fail(why.code, why.reason, why.peer);
+  }
   // Ranks that were told why it failed.
   int told() const { return static_cast<int>(told_.size()); }
 
   // Ends it. After a failure it stays for a moment, to tell the reason to those who come late, unless the next meeting
   // may need its port; and for as long as the loop is there.
-  static void retire(EventLoop& loop, std::unique_ptr<Root> root);
+  static void retire(EventLoop& loop, std::shared_ptr<Root> root);
 
  private:
   struct Guest {

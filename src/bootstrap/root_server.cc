@@ -89,7 +89,7 @@ RootServer::RootServer(std::shared_ptr<Process> process, UniqueFd listening, Roo
     if (local_.same_host(any)) local_ = SocketAddress::loopback(family, local_.port());
   }
   process_->loop().call([&] {
-    root_ = std::make_unique<Root>(process_->loop(), std::move(listening), std::move(place));
+    root_ = std::make_shared<Root>(process_->loop(), std::move(listening), std::move(place));
     if (handing_out) root_->hand_out(std::move(handing_out));
   });
 }
@@ -97,7 +97,7 @@ RootServer::RootServer(std::shared_ptr<Process> process, UniqueFd listening, Roo
 RootServer::~RootServer() {
   if (!process_->is_this()) {
     // The root, and the thread that serves it, are the parent's.
-    static_cast<void>(root_.release());
+    static_cast<void>(new std::shared_ptr<Root>(std::move(root_)));
     return;
   }
   process_->loop().call([this] { Root::retire(process_->loop(), std::move(root_)); });
@@ -105,6 +105,12 @@ RootServer::~RootServer() {
 
 void RootServer::refuse(const Poison& why) {
   process_->loop().call([&] { root_->refuse(why); });
+}
+
+std::function<void(const Poison&)> RootServer::refusal() const {
+  return [watched = std::weak_ptr<Root>(root_)](const Poison& why) {
+    if (const auto root = watched.lock()) root->refuse(why);
+  };
 }
 
 void RootServer::wait_until_told(int ranks, Deadline deadline) {

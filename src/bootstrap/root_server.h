@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -24,6 +25,8 @@ class RootServer {
 
   // Ends the meeting with this reason.
   void refuse(const Poison& why);
+  // The same for the control thread, whether the root is still there or not.
+  std::function<void(const Poison& why)> refusal() const;
   // Blocks until so many ranks have been told why it failed, at most until the deadline.
   void wait_until_told(int ranks, Deadline deadline);
 
@@ -39,7 +42,7 @@ class RootServer {
  private:
   std::shared_ptr<Process> process_;  // shared with everybody who needs the control thread
   SocketAddress local_;
-  std::unique_ptr<Root> root_;
+  std::shared_ptr<Root> root_;  // lives and dies on the control thread; shared with nobody, but watched by refusal()
 };
 
 // Listens on every address that the family allows, or only on the loopback interface.

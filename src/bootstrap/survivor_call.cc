@@ -69,10 +69,12 @@ void TreeSurvivorCall::offer_root() {
     UniqueFd listening = listen_anywhere(interface_rules(config_).family, old_.loopback_only, 0);
     const Root::Place place{{0, 0, communicator_name(nonce, ""), secret(nonce)}, old_.name, false};
     port_ = local_address(listening.get()).port();
-    RootServer::put_pending(nonce, std::make_unique<RootServer>(Process::get(), std::move(listening), place));
+    auto root = std::make_unique<RootServer>(Process::get(), std::move(listening), place);
+    refuse_meeting_ = root->refusal();
+    RootServer::put_pending(nonce, std::move(root));
     root_ = nonce;
   }
-  old_.call([this](Survivors& survivors) { survivors.offer_root(root_, port_); });
+  old_.call([this](Survivors& survivors) { survivors.offer_root(root_, port_, refuse_meeting_); });
 }
 
 void TreeSurvivorCall::drop_root() {

@@ -43,6 +43,7 @@ class TreeSurvivorCall : public SurvivorCall {
   SurvivorResults results_;
   Nonce root_{};  // of the root that this rank opened; zero: none
   std::uint16_t port_ = 0;
+  std::function<void(const Poison& why)> refuse_meeting_;
   bool agreed_ = false;
 };
 

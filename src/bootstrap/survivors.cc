@@ -38,6 +38,7 @@ void Survivors::begin(SurvivorResults& results, Deadline deadline) {
   earlier_ = {};
   round_ = 0;
   root_.reset();
+  refuse_meeting_ = nullptr;
   gone_.clear();
   dead_.clear();
   opened_ = false;
@@ -56,6 +57,7 @@ void Survivors::again() {
   });
   earlier_ = opened_ ? agreement_.nonce : Nonce{};
   root_.reset();
+  refuse_meeting_ = nullptr;
   gone_.clear();
   dead_.clear();
   opened_ = false;

@@ -61,8 +61,8 @@ class Survivors {
 
   // This rank calls. Until end(), `results` hears of it.
   void begin(SurvivorResults& results, Deadline deadline);
-  // The leader's: where the others will meet.
-  void offer_root(const Nonce& nonce, std::uint16_t port);
+  // The leader's: where the others will meet, and how to end that.
+  void offer_root(const Nonce& nonce, std::uint16_t port, std::function<void(const Poison& why)> refuse);
   // This rank's part of the new communicator is ready; results.done or results.lost follows.
   void opened();
   // The agreement came to nothing: another one.
@@ -152,6 +152,7 @@ class Survivors {
   std::set<int> dead_;
   std::map<int, Probe> probes_;
   std::optional<std::pair<Nonce, std::uint16_t>> root_;
+  std::function<void(const Poison& why)> refuse_meeting_;
 
   std::uint64_t round_ = 0;
   SurvivorAgreement agreement_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "bootstrap/survivors.h"
 
@@ -22,7 +23,8 @@ void Survivors::lead() {
   advance();
 }
 
-void Survivors::offer_root(const Nonce& nonce, std::uint16_t port) {
+void Survivors::offer_root(const Nonce& nonce, std::uint16_t port, std::function<void(const Poison&)> refuse) {
+  refuse_meeting_ = std::move(refuse);
   root_ = {nonce, port};
   advance();
 }
@@ -149,6 +151,11 @@ void Survivors::finish_done() {
 
 // A member was lost while the new communicator was made, or the leader before it said that all are through.
 void Survivors::lose() {
+  if (refuse_meeting_) {
+    // Those who wait for it at the root must not do so until they give up.
+    std::exchange(refuse_meeting_,
+                  nullptr)({ErrorCode::kRemote, Error::kNoPeer, "a survivor was lost while the others met"});
+  }
   for (auto& [rank, visitor] : visitors_) {
     if (visitor.accepted) visitor.connection->linger();
   }
