@@ -33,7 +33,7 @@ TEST(Doctor, BlamesTheRankThatDoesNotCome) {
                                         waiting(report_of(2, 4, 6), 3), report_of(3, 4, 5)});
   EXPECT_EQ(blamed(diagnosis), Ranks{3}) << to_text(diagnosis);
   EXPECT_TRUE(says(diagnosis, "ranks 0-2 → rank 3")) << to_text(diagnosis);
-  EXPECT_TRUE(says(diagnosis, "is in no call; its last was all_reduce f32×1000 sum #5"));
+  EXPECT_TRUE(says(diagnosis, "in no call; the last was all_reduce f32×1000 sum #5"));
 }
 
 TEST(Doctor, BlamesTheRankWithoutAFile) {
@@ -60,7 +60,7 @@ TEST(Doctor, ShowsTheFirstCallInWhichRanksDiffer) {
   ASSERT_EQ(diagnosis.diverging.size(), 2u);
   EXPECT_EQ(diagnosis.diverging[0].ranks, (Ranks{0, 2}));
   EXPECT_EQ(diagnosis.diverging[1].ranks, Ranks{1});
-  EXPECT_TRUE(says(diagnosis, "rank 1 called broadcast f32×1000 from 0")) << to_text(diagnosis);
+  EXPECT_TRUE(says(diagnosis, "rank 1: broadcast f32×1000 from 0")) << to_text(diagnosis);
 }
 
 TEST(Doctor, NamesRanksThatWaitInACircle) {
@@ -81,7 +81,7 @@ TEST(Doctor, SaysWhyACommunicatorFailed) {
   }
   const Diagnosis diagnosis = diagnose(reports);
   EXPECT_FALSE(diagnosis.healthy());
-  EXPECT_TRUE(says(diagnosis, "ranks 0,1 failed (remote): rank 2 (node1 pid 102) died")) << to_text(diagnosis);
+  EXPECT_TRUE(says(diagnosis, "ranks 0,1: failed (remote): rank 2 (node1 pid 102) died")) << to_text(diagnosis);
   EXPECT_TRUE(says(diagnosis, "no file of rank 2"));
 }
 

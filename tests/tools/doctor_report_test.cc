@@ -18,7 +18,7 @@ const std::string kReport = R"json({"tutti_report":1,"reason":"failure","communi
 "operations":[{"sequence":9,"what":"barrier","phase":"failed","signature":"00aa","issued_ns":1,"waits_for":3,"waited_us":2500000},
 {"transfer":1,"what":"recv f32×1 from any tag 0","phase":"running","kind":"recv","peer":-1,"tag":0}]
 }
-)";
+)json";
 
 // The error for these bytes; "" when they are a report.
 std::string error_of(const std::string& bytes) {

@@ -38,8 +38,8 @@ std::string named(const Operation& operation) {
 
 std::string idle_text(const Report& report) {
   const Operation* last = find_call(report, report.last_issued());
-  return last == nullptr || last->sequence == 0 ? std::string("has made no collective call yet")
-                                                : fmt::format("is in no call; its last was {}", named(*last));
+  return last == nullptr || last->sequence == 0 ? std::string("in no call, and has made none yet")
+                                                : fmt::format("in no call; the last was {}", named(*last));
 }
 
 // What a rank does, and for how long it has waited in that.
@@ -52,7 +52,7 @@ std::pair<std::string, double> state_of(const Report& report) {
   }
   if (pending.empty()) return {idle_text(report), 0};
   const auto longest = *std::ranges::max_element(pending, {}, &Operation::waited_seconds);
-  std::string text = fmt::format("{} {}", longest->phase == "queued" ? "has queued" : "is in", named(*longest));
+  std::string text = fmt::format("{} {}", longest->phase == "queued" ? "queued:" : "in", named(*longest));
   if (pending.size() > 1) text += fmt::format(" and {} more", pending.size() - 1);
   return {text, longest->waited_seconds};
 }
@@ -81,7 +81,7 @@ void find_divergence(const ByRank& reports, Diagnosis& diagnosis) {
     diagnosis.divergence = sequence;
     for (const auto& [rank, report] : reports) {
       if (const Operation* call = find_call(*report, sequence)) {
-        group(diagnosis.diverging, rank, "called " + call->what, 0);
+        group(diagnosis.diverging, rank, call->what, 0);
       }
     }
     return;
@@ -119,6 +119,10 @@ void find_waits(const ByRank& reports, Diagnosis& diagnosis) {
   std::erase_if(diagnosis.waits, [](const auto& entry) { return entry.second.empty(); });
 }
 
+std::string no_file(const Report& any, int rank) {
+  return fmt::format("{} wrote no file: it is dead or stopped, or its file is elsewhere", described(any, rank));
+}
+
 void find_blame(const ByRank& reports, Diagnosis& diagnosis) {
   std::set<int> waited_for;
   for (const auto& [rank, peers] : diagnosis.waits) waited_for.insert(peers.begin(), peers.end());
@@ -127,17 +131,21 @@ void find_blame(const ByRank& reports, Diagnosis& diagnosis) {
     if (diagnosis.waits.contains(rank)) continue;
     std::string text;
     if (const auto report = reports.find(rank); report != reports.end()) {
-      text = fmt::format("{} {}: it computes, or hangs outside of tutti", described(any, rank),
-                         report->second->failed ? "waits for nobody" : state_of(*report->second).first);
+      text = report->second->failed ? fmt::format("{}, which waited for nobody", described(any, rank))
+                                    : fmt::format("{}: {}. It computes, or hangs outside of tutti",
+                                                  described(any, rank), state_of(*report->second).first);
     } else if (any.left.contains(rank)) {
       text = fmt::format("{} has left after call #{}", described(any, rank), any.left.at(rank));
     } else {
-      text = fmt::format("{} wrote no file: it is dead or stopped, or its file is elsewhere", described(any, rank));
+      text = no_file(any, rank);
     }
     diagnosis.blame.push_back({{rank}, text});
   }
   if (!diagnosis.blame.empty() || diagnosis.waits.empty()) return;
-  // Everybody who is waited for waits, too: follow the waits until a rank comes again.
+  // Everybody who is waited for waits, too. Ranks of one collective do so when a rank behind them does not come.
+  for (const int rank : diagnosis.missing) diagnosis.blame.push_back({{rank}, no_file(any, rank)});
+  if (!diagnosis.missing.empty()) return;
+  // Follow the waits until a rank comes again.
   std::vector<int> path{diagnosis.waits.begin()->first};
   while (true) {
     const int next = *diagnosis.waits.at(path.back()).begin();

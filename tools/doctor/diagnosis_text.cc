@@ -16,7 +16,7 @@ std::string whom(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", ranges(ranks));
 }
 
-std::string waiting(double seconds) { return seconds >= 0.1 ? fmt::format(", and waits for {:.1f} s", seconds) : ""; }
+std::string waiting(double seconds) { return seconds >= 0.1 ? fmt::format(", for {:.1f} s", seconds) : ""; }
 
 template <class List, class Line>
 void add_lines(std::string& text, const List& list, Line line) {
@@ -57,12 +57,12 @@ std::string to_text(const Diagnosis& diagnosis) {
                   diagnosis.ranks == 1 ? "" : "s",
                   diagnosis.missing.empty() ? "every rank has a file" : "no file of " + whom(diagnosis.missing));
   add_lines(text, diagnosis.states, [](const Diagnosis::State& state) {
-    return fmt::format("  {} {}{}\n", whom(state.ranks), state.text, waiting(state.waited_seconds));
+    return fmt::format("  {}: {}{}\n", whom(state.ranks), state.text, waiting(state.waited_seconds));
   });
   if (diagnosis.divergence > 0) {
     text += fmt::format("first difference: call #{}\n", diagnosis.divergence);
     add_lines(text, diagnosis.diverging,
-              [](const Diagnosis::State& state) { return fmt::format("  {} {}\n", whom(state.ranks), state.text); });
+              [](const Diagnosis::State& state) { return fmt::format("  {}: {}\n", whom(state.ranks), state.text); });
   }
   if (!diagnosis.waits.empty()) {
     std::map<std::set<int>, std::vector<int>> by_cause;
