@@ -25,8 +25,8 @@ ScopeBook::Record* ScopeBook::find(ScopeId scope) {
 }
 
 void ScopeBook::open(ControlScope& scope) {
-  Record* record = find(scope.id());
-  if (record == nullptr) return;
+  if (over_.contains(scope.id())) return;
+  Record* const record = &records_[scope.id()];
   record->own = &scope;
   for (const auto& [rank, last_call] : record->left) {
     if (rank < scope.members()) scope.learn_goodbye(rank, last_call);

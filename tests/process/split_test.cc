@@ -12,7 +12,8 @@ class SplitOver : public ProcessTest, public testing::WithParamInterface<Way> {
  protected:
   static constexpr int kRanks = 4;
 
-  // Ranks 0 to 2 make "a", all but the victim make "b". The victim is killed while "a" is at work.
+  // Ranks 0 to 2 make "a", all but the victim make "b". The victim is killed while "a" is at work; those of "a" go on
+  // without it as well.
   void kill_and_expect(int victim, bool parent_stays) {
     const Job::Adapt adapt = [&](int rank, Program& program) {
       program.environment.merge(GetParam().variables(rank));
@@ -22,7 +23,7 @@ class SplitOver : public ProcessTest, public testing::WithParamInterface<Way> {
       if (rank == victim) {
         actions.insert(actions.end(), {"use:a", "loop:1000"});
       } else {
-        if (rank != 3) actions.insert(actions.end(), {"use:a", "fail:1000"});
+        if (rank != 3) actions.insert(actions.end(), {"use:a", "fail:1000", "shrink", "sums:1000"});
         if (rank == 3) actions.push_back("say:looping");
         // Long after everybody has been told: with both sizes, and messages between two.
         actions.insert(actions.end(), {"use:b", "calls:200", "sums:3000", "calls:20:100000", "destroy", "drop:a",
@@ -39,8 +40,9 @@ class SplitOver : public ProcessTest, public testing::WithParamInterface<Way> {
       if (rank == victim) continue;
       const std::string text = job.rank(rank).text();
       EXPECT_TRUE(contains(text, "threads=1 mappings=0")) << text;
-      EXPECT_EQ(count_lines(text, "sums right"), 1) << text;
+      EXPECT_EQ(count_lines(text, "sums right"), rank == 3 ? 1 : 2) << text;
       if (rank == 3) continue;
+      EXPECT_TRUE(job.rank(rank).line("shrunk at=").ends_with(" of 2")) << text;
       const std::string told = job.rank(rank).line("failed ");
       for (const std::string& part :
            {"rank " + std::to_string(victim) + " (", "pid " + std::to_string(job.rank(victim).pid()),
