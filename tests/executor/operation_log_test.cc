@@ -162,7 +162,7 @@ TEST_F(OperationLogTest, ShowsNoTornEntry) {
     });
   }
   std::uint64_t seen = 0;
-  while (!over) {
+  do {
     for (const OperationRecord& record : log_->records()) {
       ++seen;
       if (record.kind == OperationRecord::Kind::kCollective) {
@@ -176,7 +176,7 @@ TEST_F(OperationLogTest, ShowsNoTornEntry) {
         ASSERT_EQ(record.peer, record.tag % 50);
       }
     }
-  }
+  } while (!over);
   collectives.join();
   for (std::thread& thread : transfers) thread.join();
   EXPECT_GT(seen, 0u);
