@@ -49,9 +49,9 @@ struct Endpoint {
   std::uint64_t received = 0;           // number of the last message consumed
   std::uint64_t told = 0;               // the peer was told so up to here
 
-  Word* credit_out = nullptr;         // this rank -> peer: "consumed up to", where no line goes the other way
-  const Word* credit_in = nullptr;    // peer -> this rank: the same
-  const Word* taken_in = nullptr;     // the transport has read the messages up to here; null: the peer reads them itself
+  Word* credit_out = nullptr;       // this rank -> peer: "consumed up to", where no line goes the other way
+  const Word* credit_in = nullptr;  // peer -> this rank: the same
+  const Word* taken_in = nullptr;   // the transport has read the messages up to here; null: the peer reads them itself
   const Word* progress_in = nullptr;  // the peer has finished all calls up to here, or kWithdrawn; null: it never says
 
   PeerSegments* segments = nullptr;    // the peer's memory that this rank can read in place; null: none
