@@ -1,7 +1,12 @@
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <random>
 
 #include "processes.h"
@@ -155,6 +160,46 @@ TEST_P(GoodbyeThenDeath, IsToldToAllThatRemain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Death, GoodbyeThenDeath, testing::Range(0U, 8U));
+
+bool bring_up_loopback() {
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::snprintf(request.ifr_name, sizeof request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  return ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
+}
+
+// In a network of its own whose queues of connections are short, with few descriptors before the limit is raised.
+void meet_in_a_narrow_place(int ranks) {
+  if (::unshare(CLONE_NEWNET) != 0 || !bring_up_loopback()) ::_exit(77);
+  std::ofstream("/proc/sys/net/core/somaxconn") << "16";
+  const auto play = [ranks](int rank, const UniqueId& id) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = 64;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    TestRank mine(ranks);
+    meet(mine, membership_from_id(id, rank, ranks), {{"TUTTI_MEET_TIMEOUT", "100"}});
+    if (mine.error) std::fprintf(stderr, "rank %d: %s\n", rank, mine.error->what());
+    if (mine.plane) mine.plane->leave(0);
+    return mine.plane != nullptr;
+  };
+  const RankProcesses others(ranks, [&](int rank, const UniqueId& id) { ::_exit(play(rank, id) ? 0 : 1); });
+  ::_exit(play(0, others.id()) ? 0 : 1);
+}
+
+TEST(Meeting, F25OfManyRanksThroughAShortQueueWithFewDescriptors) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    meet_in_a_narrow_place(256);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "this user may not make network namespaces";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
 
 }  // namespace
 }  // namespace tutti

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <future>
 #include <string>
 #include <thread>
@@ -185,6 +186,97 @@ TEST(Hostile, SilentConnectionsGiveWayWhenThereAreNoDescriptorsLeft) {
   }
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 1) << log;
+}
+
+TEST(Hostile, F15BytesThatComeSlowlyDoNotExtendTheTimeOfAChallenge) {
+  EventLoop loop;
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  const UniqueFd stranger(ends[0]);
+  std::promise<Challenge::Outcome> promise;
+  std::shared_ptr<Challenge> challenge;
+  const Clock::time_point began = Clock::now();
+  loop.call([&] {
+    challenge = Challenge::as_server(loop, UniqueFd(ends[1]), credentials(), {}, {}, milliseconds(300),
+                                     [&](Challenge::Outcome outcome) { promise.set_value(std::move(outcome)); });
+  });
+  std::future<Challenge::Outcome> outcome = promise.get_future();
+  // The beginning of a rank's hello, a byte at a time: it would take seconds.
+  const std::string hello = "TUTTIHS1" + std::string(64, '\0');
+  for (std::size_t i = 0; outcome.wait_for(milliseconds(40)) == std::future_status::timeout && i < hello.size(); ++i) {
+    static_cast<void>(::send(stranger.get(), &hello[i], 1, MSG_NOSIGNAL));
+  }
+  const Challenge::Outcome end = outcome.get();
+  EXPECT_FALSE(end.socket);
+  EXPECT_EQ(end.code, ErrorCode::kTimeout) << end.trouble;
+  EXPECT_LT(Clock::now() - began, milliseconds(2000));
+  loop.call([&] { challenge.reset(); });
+}
+
+std::size_t open_descriptors() {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
+TEST(Hostile, F17AFloodCostsABoundedNumberOfDescriptors) {
+  EventLoop loop;
+  const Credentials own = credentials();
+  const Door door(loop, own);
+  const FewDescriptors limit(400);
+  const std::size_t before = open_descriptors();
+  const Silence strangers(door.address(), 1000);
+  std::size_t most = 0;
+  for (int i = 0; i < 100; ++i) {
+    most = std::max(most, open_descriptors());
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_LE(most, before + 110) << "a quarter of those that are allowed";
+  EXPECT_TRUE(lets_in(door.address(), own));
+}
+
+// What a rank once said, said again by somebody else.
+TEST(Hostile, AHandshakeThatWasRecordedOpensNoDoor) {
+  EventLoop loop;
+  const Credentials own = credentials();
+  const Door door(loop, own);
+  const auto connect = [&] {
+    UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(socket.get(), door.address().data(), door.address().size()), 0);
+    return socket;
+  };
+  const auto receive = [](const UniqueFd& socket, std::size_t most) {
+    std::vector<std::byte> bytes(most);
+    const ssize_t got = ::recv(socket.get(), bytes.data(), bytes.size(), 0);
+    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return bytes;
+  };
+  std::vector<std::byte> said;
+  {
+    const UniqueFd socket = connect();
+    ClientHandshake client({Purpose::kMeet, 1, 0, 2, own.communicator}, own.secret);
+    std::vector<std::byte> out = client.start();
+    while (client.wanted() > 0) {
+      said.insert(said.end(), out.begin(), out.end());
+      EXPECT_EQ(::send(socket.get(), out.data(), out.size(), 0), static_cast<ssize_t>(out.size()));
+      const std::vector<std::byte> in = receive(socket, client.wanted());
+      ASSERT_FALSE(in.empty());
+      std::span<const std::byte> data = in;
+      out = client.feed(data);
+    }
+    ASSERT_EQ(client.state(), HandshakeState::kAccepted);
+  }
+  const UniqueFd attacker = connect();
+  ASSERT_EQ(::send(attacker.get(), said.data(), said.size(), 0), static_cast<ssize_t>(said.size()));
+  constexpr std::byte kChallenge{1};
+  constexpr std::byte kReject{3};
+  std::vector<std::byte> answer;
+  while (true) {
+    const std::vector<std::byte> more = receive(attacker, 1000);
+    if (more.empty()) break;
+    answer.insert(answer.end(), more.begin(), more.end());
+  }
+  ASSERT_GT(answer.size(), 65u);
+  EXPECT_EQ(answer[0], kChallenge);
+  EXPECT_EQ(answer[65], kReject) << "not accepted";
 }
 
 // A rank and the root have passed the challenge through somebody who got between them, and now the rank speaks.

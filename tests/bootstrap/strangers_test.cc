@@ -42,13 +42,17 @@ void scan(const SocketAddress& address) {
   if (fd) ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
 }
 
-TEST(Strangers, SilentAndGarbageConnectionsDisturbNobody) {
+TEST(Strangers, F15F17SilentAndGarbageConnectionsDisturbNobody) {
   const UniqueId id = UniqueId::create();
   std::vector<UniqueFd> strangers;
   const auto annoy = [&](const SocketAddress& port) {
-    const std::vector<std::string> speeches = {
-        "",  "GET / HTTP/1.0\r\n\r\n", std::string(64, '\xff'), std::string("\x00\x00\x00\x00\x00\x00\x00\x80", 8),
-        "x", std::string(100000, 'y')};
+    const std::vector<std::string> speeches = {"",
+                                               "GET / HTTP/1.0\r\n\r\n",
+                                               std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11),
+                                               std::string(64, '\xff'),
+                                               std::string("\x00\x00\x00\x00\x00\x00\x00\x80", 8),
+                                               "x",
+                                               std::string(100000, 'y')};
     for (const std::string& speech : speeches) {
       strangers.push_back(connect_to(port));
       say(strangers.back(), speech);
@@ -79,7 +83,7 @@ TEST(Strangers, SilentAndGarbageConnectionsDisturbNobody) {
   for (const auto& rank : made) EXPECT_FALSE(rank->health.failed());
 }
 
-TEST(Strangers, APortScanDisturbsNobody) {
+TEST(Strangers, F14APortScanDisturbsNobody) {
   const UniqueId id = UniqueId::create();
   TestRanks made = make_ranks(4);
   std::atomic<bool> met = false;

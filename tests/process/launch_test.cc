@@ -146,6 +146,47 @@ TEST_F(Launch, F21ManyShortRunsOnOnePort) {
   }
 }
 
+// Both know the same secret and port; the launcher's identity of the job tells them apart.
+TEST_F(Launch, F21ALateRankOfAnEarlierRunDoesNotDisturbTheNext) {
+  const auto slurm = [](int rank, int job) {
+    Environment variables = {{"SLURM_PROCID", std::to_string(rank)},
+                             {"SLURM_NTASKS", "3"},
+                             {"SLURM_JOB_ID", std::to_string(job)},
+                             {"SLURM_STEP_ID", "0"},
+                             {"SLURM_STEP_NUM_NODES", "1"}};
+    for (const char* name : {"TUTTI_COMM_ID", "TUTTI_SECRET"}) variables[name] = by_hand(rank, 3)[name];
+    return variables;
+  };
+  for (int run = 1; run <= 3; ++run) {
+    Environment late = slurm(2, run - 1);
+    late["TUTTI_MEET_TIMEOUT"] = "2";
+    ChildProcess stranger({.command = worker({"join"}), .environment = late, .place = place()});
+    Job job(3, {"join", "calls:3", "sleep:200", "destroy"}, place(), {},
+            [&](int rank, Program& program) { program.environment = slurm(rank, run); });
+    job.all_ended(0);
+    ASSERT_TRUE(stranger.wait(kPatience)) << stranger.text();
+    EXPECT_EQ(stranger.code(), 3) << stranger.text();
+  }
+}
+
+TEST_F(Launch, F19ARootThatWasKilledDoesNotKeepItsPlace) {
+  for (const bool secret : {false, true}) {
+    const auto adapt = [secret](int, Program& program) {
+      if (!secret) program.environment.erase("TUTTI_SECRET");
+    };
+    for (int run = 0; run < 3; ++run) {
+      {
+        Job job(3, {"join", "sums:1000", "sleep:60000"}, place(), {}, adapt);
+        ASSERT_TRUE(job.all_said("sums right"));
+        job.rank(0).send(SIGKILL);
+        job.all_ended(128 + SIGKILL, {1, 2});
+      }
+      Job again(3, {"join", "sums:1000", "destroy"}, place(), {}, adapt);
+      again.all_ended(0);
+    }
+  }
+}
+
 TEST_F(Launch, F22InterruptedSystemCallsDoNoHarm) {
   for (const char* disable : {"0", "1"}) {
     Job job(3, {"timer:1000", "join", "calls:100", "sums:100000", "allocate:64", "destroy"}, place(),

@@ -1,10 +1,12 @@
 #include "transport/shm/segment_server.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -224,6 +226,36 @@ TEST_F(SegmentServerTest, RefusesAnotherUserThoughItKnowsTheKey) {
       EXPECT_EQ(::recv(caller.get(), &byte, 1, 0), 0) << "user " << user << " gets not even a challenge";
     }).join();
   }
+}
+
+TEST(SegmentLimits, SayWhatWasAskedForWhatThereIsAndWhatToDo) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need more address space than any limit leaves";
+#else
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const rlimit limit{std::size_t{1} << 30, std::size_t{1} << 30};
+    ::setrlimit(RLIMIT_AS, &limit);
+    std::string text = "no error";
+    try {
+      Segment::create(std::size_t{8} << 30);
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    ::_exit(::write(ends[1], text.data(), text.size()) > 0 ? 0 : 1);
+  }
+  ::close(ends[1]);
+  char text[1000] = {};
+  EXPECT_GT(::read(ends[0], text, sizeof text - 1), 0);
+  ::close(ends[0]);
+  ::waitpid(pid, nullptr, 0);
+  for (const char* part :
+       {"8589934592 bytes", "available: ", " kB", "1073741824 bytes of address space", "ulimit -v"}) {
+    EXPECT_NE(std::string(text).find(part), std::string::npos) << part << " is not in: " << text;
+  }
+#endif
 }
 
 }  // namespace
