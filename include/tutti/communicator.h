@@ -137,8 +137,8 @@ class TUTTI_API Communicator {
   Work barrier(Stream stream = {});
 
   // The vector forms: blocks of different sizes. `counts` and `offsets` are elements and have one entry a rank; no
-  // offsets: the blocks lie one after the other. Empty blocks are legal. Blocks of an output must not overlap; what lies
-  // between them is not touched. The lists may change as soon as the call returns, also on a stream. In place are
+  // offsets: the blocks lie one after the other. Empty blocks are legal. Blocks of an output must not overlap; what
+  // lies between them is not touched. The lists may change as soon as the call returns, also on a stream. In place are
   // all_gather_v with input == output + offsets[rank()] and reduce_scatter_v with output == input + offsets[rank()].
   //
   // output: rank r's block of counts[r] elements at offsets[r]; all ranks pass the same counts. This rank gives

@@ -14,7 +14,8 @@ namespace tutti {
 // (create, from_environment, split), which are usable after end(). All are posted before the first completes.
 //
 // Calls inside check their arguments at once, return a Work that is the group's, and must not name a stream (but may
-// have a limit). Groups nest: the outermost end() issues. Collectives of one communicator keep the order of their calls.
+// have a limit). Groups nest: the outermost end() issues. Collectives of one communicator keep the order of their
+// calls.
 //
 //   tutti::Group group;
 //   for (int peer = 0; peer < ranks; ++peer) { communicator.send(...); communicator.recv(...); }

@@ -43,8 +43,8 @@ class Executor {
   // Set when progress() failed for it.
   virtual const Mismatch& mismatch() const = 0;
 
-  // After a call has failed: from now on no transport writes to the caller's buffers, and no peer believes what it reads
-  // there. REQUIRES: the communicator has failed, or does at once.
+  // After a call has failed: from now on no transport writes to the caller's buffers, and no peer believes what it
+  // reads there. REQUIRES: the communicator has failed, or does at once.
   virtual void withdraw() = 0;
 };
 
