@@ -5,6 +5,7 @@
 #include "bootstrap/gathering.h"
 #include "bootstrap/introduction.h"
 #include "bootstrap/rank_table.h"
+#include "bootstrap/survey_messages.h"
 #include "bootstrap/survivor_messages.h"
 #include "bootstrap/tree_messages.h"
 #include "fuzz/input.h"
@@ -25,6 +26,9 @@ enum class Kind : std::uint8_t {
   kSurvivor,
   kParts,
   kGathered,
+  kQuestion,
+  kAnswer,
+  kReport,
   kCount
 };
 
@@ -124,6 +128,31 @@ void take(Kind kind, int ranks, std::span<const std::byte> bytes) {
       static_cast<void>(gathering.ready());
       break;
     }
+    case Kind::kQuestion: {
+      const SurveyQuestion question = SurveyQuestion::decode(bytes, ranks);
+      require(question.asker >= 0 && question.asker < ranks, "whoever asks is a rank");
+      pass_on(question, [ranks](const Bytes& again) { return SurveyQuestion::decode(again, ranks); });
+      break;
+    }
+    case Kind::kAnswer: {
+      const SurveyAnswer answer = SurveyAnswer::decode(bytes, ranks);
+      for (const Findings::Finding& finding : answer.findings.findings) {
+        require(finding.ranks.size() <= ranks, "whoever answers is a rank");
+        for (const int rank : finding.ranks.ranks()) require(finding.ranks.contains(rank), "ranges are in order");
+      }
+      pass_on(answer, [ranks](const Bytes& again) { return SurveyAnswer::decode(again, ranks); });
+      Findings all;
+      all.add(answer.findings);
+      all.add(answer.findings);
+      require(all.findings.size() <= Findings::kMost, "findings are bounded");
+      break;
+    }
+    case Kind::kReport: {
+      const SurveyReport report = SurveyReport::decode(bytes, ranks);
+      require(report.text.size() <= SurveyReport::kMaxText, "a report is short");
+      pass_on(report, [ranks](const Bytes& again) { return SurveyReport::decode(again, ranks); });
+      break;
+    }
     default: {
       const auto all = Gathering(0, ranks).finish(bytes);
       require(static_cast<int>(all.size()) == ranks, "everybody's part is there");
@@ -198,6 +227,13 @@ std::vector<Bytes> seeds() {
   add(Kind::kParts, 6, parts_of({1, 5}));
   add(Kind::kParts, 7, parts_of({5, 6}));
   add(Kind::kGathered, 3, parts_of({0, 1, 2}));
+  add(Kind::kQuestion, 4, SurveyQuestion{9, 2, 4, 900}.encode());
+  SurveyAnswer answer{9, 2, 4, {}};
+  answer.findings.add({Activity::Kind::kCollective, true, 7, 3, 250, "barrier #7"}, RankSet(1));
+  answer.findings.add({Activity::Kind::kIdle, true, 6, -1, Activity::kUnknownTime, ""}, RankSet(3));
+  answer.findings.silent.push_back({2, 0});
+  add(Kind::kAnswer, 4, answer.encode());
+  add(Kind::kReport, 4, SurveyReport{9, 2, 4, 3, "rank 3 has made no call"}.encode());
   return all;
 }
 

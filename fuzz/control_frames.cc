@@ -5,6 +5,7 @@
 #include "bootstrap/gathering.h"
 #include "bootstrap/incoming_frames.h"
 #include "bootstrap/introduction.h"
+#include "bootstrap/survey_messages.h"
 #include "bootstrap/survivor_messages.h"
 #include "bootstrap/tree_messages.h"
 #include "fuzz/input.h"
@@ -62,6 +63,15 @@ void understand(FrameType type, std::span<const std::byte> payload) {
       break;
     case FrameType::kGatherDown:
       Gathering(0, kRanks).finish(payload);
+      break;
+    case FrameType::kAsk:
+      SurveyQuestion::decode(payload, kRanks);
+      break;
+    case FrameType::kAnswer:
+      SurveyAnswer::decode(payload, kRanks);
+      break;
+    case FrameType::kReport:
+      SurveyReport::decode(payload, kRanks);
       break;
     case FrameType::kCompare:
       Comparison::decode(payload, kRanks);
@@ -163,6 +173,11 @@ std::vector<Bytes> seeds() {
   Comparison comparison;
   comparison.rank = 2;
   add(FrameType::kCompare, comparison.encode());
+  add(FrameType::kAsk, SurveyQuestion{9, 2, 4, 900}.encode());
+  SurveyAnswer answer{9, 2, 4, {}};
+  answer.findings.add({Activity::Kind::kCollective, true, 7, 3, 250, "barrier #7"}, RankSet(1));
+  add(FrameType::kAnswer, answer.encode());
+  add(FrameType::kReport, SurveyReport{9, 2, 4, 3, "rank 3 has made no call"}.encode());
   ByteWriter parts;
   parts.u64(1);
   parts.u32(3);

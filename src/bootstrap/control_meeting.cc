@@ -57,7 +57,7 @@ void ControlNode::take_assignment(const Assignment& assignment) {
   self.on_neighbour = [this](int rank) { book_->introduce(rank); };
   self.on_left = [this] { std::exchange(on_left_, nullptr)(); };
   tree_.emplace(loop_, std::move(self));
-  book_.emplace(*tree_);
+  book_.emplace(loop_, *tree_, setup_.own.rank);
   book_->open(met());
   admit_visitors();
   joined_ = assignment.parent < 0;

@@ -109,6 +109,18 @@ void ControlNode::admit_visitors() {
   });
 }
 
+void ControlNode::survey(ControlScope& scope, std::chrono::milliseconds delay, std::function<bool()> wanted,
+                         std::function<void(const Survey&)> done) {
+  const auto ask = [this, &scope, wanted = std::move(wanted), done = std::move(done)] {
+    if (scope.failed() || !wanted()) return;
+    book_->survey(scope, [this, &scope, done](const Findings& findings) {
+      if (table_ && !scope.failed()) done(scope.survey_of(findings, *table_));
+    });
+  };
+  if (delay.count() == 0) return ask();
+  scope.survey_timer().arm_after(delay, ask);
+}
+
 void ControlNode::connect_data(ControlScope& scope, int peer) {
   scope.connect_data(peer, [this, &scope](const Poison& reason) { poison(scope, reason); });
 }

@@ -54,6 +54,10 @@ class ControlNode {
 
   void poison(ControlScope& scope, const Poison& poison) { book_->poison(scope, poison); }
   void compare(ControlScope& scope, const CallDescription& mine) { book_->compare(scope, mine); }
+  // As ControlPlane says.
+  void survey(ControlScope& scope, std::chrono::milliseconds delay, std::function<bool()> wanted,
+              std::function<void(const Survey&)> done);
+  void report(ControlScope& scope, const std::string& text, int blamed) { book_->report(scope, text, blamed); }
   void connect_data(ControlScope& scope, int peer);
   Survivors& survivors(ControlScope& scope) { return scope.survivors(setup_.silence); }
   // This rank leaves the communicator, which is gone here afterwards. With the last one it leaves the tree. `done` is

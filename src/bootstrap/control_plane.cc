@@ -47,8 +47,12 @@ class SoloControlPlane : public ControlPlane {
     return fmt::format("rank {} ({} pid {})", rank, host_name(), ::getpid());
   }
   void poison(ErrorCode code, const std::string& reason, int peer) override { health_.fail(code, reason, peer); }
+  void poison_in_order(ErrorCode code, const std::string& reason, int peer) override { poison(code, reason, peer); }
   void compare_call(const CallDescription&) override {}
   void set_describe_call(DescribeCall) override {}
+  void survey(std::chrono::milliseconds, std::function<bool()>, std::function<void(const Survey&)>) override {}
+  void report(const std::string&, int) override {}
+  void set_survey_handlers(SurveyHandlers) override {}
   void set_data_handler(DataHandler) override {}
   void connect_data(int) override {}
   std::unique_ptr<SurvivorCall> call_survivors(const Config&, Deadline) override {
@@ -138,12 +142,33 @@ class TreeControlPlane : public ControlPlane {
         [poison = Poison{code, peer, reason}](ControlNode& node, ControlScope& scope) { node.poison(scope, poison); });
   }
 
+  void poison_in_order(ErrorCode code, const std::string& reason, int peer) override {
+    on_loop(
+        [poison = Poison{code, peer, reason}](ControlNode& node, ControlScope& scope) { node.poison(scope, poison); });
+  }
+
   void compare_call(const CallDescription& mine) override {
     on_loop([mine](ControlNode& node, ControlScope& scope) { node.compare(scope, mine); });
   }
 
   void set_describe_call(DescribeCall describe) override {
     on_loop([describe = std::move(describe)](ControlNode&, ControlScope& scope) { scope.set_describe_call(describe); });
+  }
+
+  void survey(std::chrono::milliseconds delay, std::function<bool()> wanted,
+              std::function<void(const Survey&)> done) override {
+    on_loop([delay, wanted = std::move(wanted), done = std::move(done)](ControlNode& node, ControlScope& scope) {
+      node.survey(scope, delay, wanted, done);
+    });
+  }
+
+  void report(const std::string& text, int blamed) override {
+    on_loop([text, blamed](ControlNode& node, ControlScope& scope) { node.report(scope, text, blamed); });
+  }
+
+  void set_survey_handlers(SurveyHandlers handlers) override {
+    on_loop(
+        [handlers = std::move(handlers)](ControlNode&, ControlScope& scope) { scope.set_survey_handlers(handlers); });
   }
 
   void set_data_handler(DataHandler handler) override {

@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "base/handles.h"
 #include "base/health.h"
+#include "bootstrap/findings.h"
 #include "bootstrap/membership.h"
 
 namespace tutti {
@@ -27,6 +28,26 @@ struct CallDescription {
 // Answers what this rank did in call number `sequence`; false when it has not issued it or no longer knows.
 // Called on the control thread.
 using DescribeCall = std::function<bool(std::uint64_t sequence, CallDescription& out)>;
+
+// What one rank learned when it asked all members of a communicator what they do.
+struct Survey {
+  // A process that did not answer in time.
+  struct Silent {
+    int rank = -1;         // -1: it is no member, but members may lie behind it
+    std::string process;   // "rank 3 (node1 pid 77)"; of the tree when it is no member
+    std::string observer;  // whose question it did not answer
+  };
+  Findings findings;  // of members
+  std::vector<Silent> silent;
+  RankSet unknown;  // members of whom nothing is known, because they lie behind one that does not answer
+};
+
+// What is asked of a rank by others. All of it is called on the control thread and must not block.
+struct SurveyHandlers {
+  std::function<std::vector<Activity>()> describe;                    // what this rank does
+  std::function<void(int asker)> asked;                               // another rank asked
+  std::function<void(const std::string& text, int blamed)> reported;  // and this is what it made of the answers
+};
 
 // A call of shrink() on one rank: agree(), make the communicator, opened(); again from the start when that fails and
 // there is time. Not after the control plane that made it. One thread.
@@ -83,10 +104,22 @@ class ControlPlane {
   // Fails this communicator on every rank, with this reason. Never waits.
   virtual void poison(ErrorCode code, const std::string& reason, int peer) = 0;
 
+  // The same for who calls it on the control thread: the others are told before calls of this rank see it, which may end
+  // and leave at once.
+  virtual void poison_in_order(ErrorCode code, const std::string& reason, int peer) = 0;
+
   // Compares call `sequence` with every rank that has issued it. A rank that finds another signature poisons the
   // communicator with both descriptions. Never waits; asking again for the same call does nothing.
   virtual void compare_call(const CallDescription& mine) = 0;
   virtual void set_describe_call(DescribeCall describe) = 0;
+
+  // Who keeps others waiting. Asks every member what it does, after `delay`, if it is `wanted` then and no question of
+  // this rank is under way; `done` is called within about a second. Both on the control thread, if at all. Never waits.
+  virtual void survey(std::chrono::milliseconds delay, std::function<bool()> wanted,
+                      std::function<void(const Survey&)> done) = 0;
+  // Tells all other members. Never waits.
+  virtual void report(const std::string& text, int blamed) = 0;
+  virtual void set_survey_handlers(SurveyHandlers handlers) = 0;
 
   // Data connections: both ends are authenticated before the handler sees the socket (non-blocking, TCP_NODELAY).
   // The handler runs on the control thread. connect_data never waits; it fails the communicator when it cannot connect.

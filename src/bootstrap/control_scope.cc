@@ -21,7 +21,7 @@ constexpr int kNoMember = -1;
 }  // namespace
 
 ControlScope::ControlScope(EventLoop& loop, Health& health, Self self)
-    : loop_(loop), health_(health), self_(std::move(self)) {}
+    : loop_(loop), health_(health), self_(std::move(self)), survey_timer_(loop) {}
 
 ControlScope::~ControlScope() {
   for (auto& [peer, dial] : data_dials_) {
@@ -63,6 +63,37 @@ void ControlScope::learn_death(const Death& death, const std::string& observer) 
         fmt::format("{} of communicator \"{}\" died: its control connection to {} ended{}. Start again, or shrink() to "
                     "go on without it",
                     describe(dead), self_.name, who, why)});
+}
+
+void ControlScope::describe_activities(int asker, Findings& findings) const {
+  const int member = rank_of(asker);
+  if (surveyed_.asked && member != kNoMember && member != self_.own.rank) surveyed_.asked(member);
+  if (!surveyed_.describe) return;
+  for (const Activity& activity : surveyed_.describe()) findings.add(activity, RankSet(self_.own.rank));
+}
+
+Survey ControlScope::survey_of(const Findings& findings, const RankTable& tree) const {
+  Survey survey;
+  RankSet known;
+  for (const Findings::Finding& finding : findings.findings) {
+    if (finding.ranks.ranges().back().second >= members() || finding.activity.waits_for >= members()) continue;
+    survey.findings.findings.push_back(finding);
+    known.add(finding.ranks);
+  }
+  for (const auto& [rank, observer] : findings.silent) {
+    const int member = rank_of(rank);
+    const int by = rank_of(observer);
+    survey.silent.push_back({member, member == kNoMember ? tree.describe(rank) : describe(member),
+                             by == kNoMember ? tree.describe(observer) : describe(by)});
+    if (member != kNoMember) known.add(member);
+  }
+  const std::vector<int> heard = known.ranks();
+  for (int rank = 0, next = 0; rank < members(); ++rank) {
+    const bool is_known = next < static_cast<int>(heard.size()) && heard[static_cast<std::size_t>(next)] == rank;
+    if (is_known) ++next;
+    if (!is_known && health_.left_after(rank) == Health::kStillHere) survey.unknown.add(rank);
+  }
+  return survey;
 }
 
 Survivors& ControlScope::survivors(std::chrono::milliseconds silence) {

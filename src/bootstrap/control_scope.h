@@ -57,6 +57,17 @@ class ControlScope {
     return describe_call_ && describe_call_(sequence, out);
   }
 
+  void set_survey_handlers(SurveyHandlers handlers) { surveyed_ = std::move(handlers); }
+  // What this rank does; another has asked.
+  void describe_activities(int asker, Findings& findings) const;
+  void learn_report(const std::string& text, int blamed) const {
+    if (surveyed_.reported && !failed_) surveyed_.reported(text, blamed);
+  }
+  // What the answers of a tree's ranks mean here. `tree`: all its ranks.
+  Survey survey_of(const Findings& findings, const RankTable& tree) const;
+  // The timer of this rank's next question.
+  Timer& survey_timer() { return survey_timer_; }
+
   // Its agreement with the other members on a new communicator; made by the first who asks.
   Survivors& survivors(std::chrono::milliseconds silence);
 
@@ -84,6 +95,8 @@ class ControlScope {
   Self self_;
   std::shared_ptr<const RankTable> table_;  // by rank here; shared with the control plane, whose callers read it
   DescribeCall describe_call_;
+  SurveyHandlers surveyed_;
+  Timer survey_timer_;
   ControlPlane::DataHandler data_handler_;
   std::vector<DataSocket> early_data_;  // came before there was a handler
   std::map<int, DataDial> data_dials_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bootstrap/gathering.h"
+#include "bootstrap/survey_messages.h"
 
 namespace tutti {
 namespace {
@@ -91,8 +92,8 @@ void ControlTree::add(int rank, ProvenSocket socket, Role role) {
     old->second.connection->close();
     neighbours_.erase(old);
   }
-  const std::size_t limit = std::max(
-      {RankTable::max_bytes(self_.own.ranks), TreeNews::max_bytes(self_.own.ranks), gather_max_bytes(self_.own.ranks)});
+  const std::size_t limit = std::max({RankTable::max_bytes(self_.own.ranks), TreeNews::max_bytes(self_.own.ranks),
+                                      gather_max_bytes(self_.own.ranks), SurveyAnswer::max_bytes(self_.own.ranks)});
   const auto connection = std::make_shared<Connection>(loop_, std::move(socket), limit);
   neighbours_[rank] = {connection, role, false, false};
   if (role == Role::kParent) parent_ = rank;
@@ -154,6 +155,17 @@ void ControlTree::ended(int rank, const std::string& trouble) {
   // Nobody relays any more, or the new parent was gone already: another one is needed now.
   if (expected && searching_ && !dialer_ && parent_ == kNobody && neighbour.role != Role::kChild) find_parent();
   if (leaving_) advance_leave();
+}
+
+std::vector<int> ControlTree::neighbours() const {
+  std::vector<int> ranks;
+  for (const auto& [rank, neighbour] : neighbours_) ranks.push_back(rank);
+  return ranks;
+}
+
+bool ControlTree::should_answer(int neighbour) const {
+  const auto found = neighbours_.find(neighbour);
+  return found != neighbours_.end() && !is_expected_to_end(neighbour, found->second);
 }
 
 void ControlTree::send(int neighbour, const Frame& frame) {

@@ -54,6 +54,10 @@ class ControlTree {
   // The same for a goodbye; several are collected for a moment.
   void spread(const Goodbye& goodbye, int from = kNobody);
 
+  std::vector<int> neighbours() const;
+  // Still a neighbour, and known to be here: what it is asked it should answer.
+  bool should_answer(int neighbour) const;
+
   // All that is known of so far.
   const std::vector<Death>& deaths() const { return deaths_; }
 

@@ -35,8 +35,12 @@ enum class FrameType : std::uint8_t {
   kCompare,  // Comparison
   // between survivors of a communicator
   kSurvivor,  // SurvivorMessage
+  // of one communicator on the tree: what its ranks do
+  kAsk,     // SurveyQuestion
+  kAnswer,  // SurveyAnswer
+  kReport,  // SurveyReport
 };
-inline constexpr std::uint8_t kFrameTypes = 17;
+inline constexpr std::uint8_t kFrameTypes = 20;
 inline constexpr std::size_t kFrameHeaderBytes = 5;
 inline constexpr std::size_t kFrameTagBytes = 16;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -9,10 +10,20 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kComparisonsKept = 32;
+constexpr std::size_t kReportsKept = 32;
 constexpr std::size_t kMostScopes = 1 << 16;
 constexpr std::size_t kOverKept = 4096;
 
 }  // namespace
+
+ScopeBook::ScopeBook(EventLoop& loop, ControlTree& tree, int self)
+    : tree_(tree),
+      surveys_(loop,
+               {self, [this] { return tree_.neighbours(); }, [this](int rank) { return tree_.should_answer(rank); },
+                [this](int to, FrameType type, std::span<const std::byte> payload) {
+                  tree_.send(to, make_frame(type, payload));
+                },
+                [this](const SurveyQuestion& question, Findings& findings) { answer(question, findings); }}) {}
 
 ScopeBook::Record* ScopeBook::find(ScopeId scope) {
   if (over_.contains(scope)) return nullptr;
@@ -36,6 +47,7 @@ void ScopeBook::open(ControlScope& scope) {
 
 void ScopeBook::close(const ControlScope& scope) {
   if (const auto found = records_.find(scope.id()); found != records_.end()) found->second.own = nullptr;
+  surveys_.forget(scope.id());
 }
 
 bool ScopeBook::receive(int from, FrameType type, std::span<const std::byte> payload, int ranks) {
@@ -45,6 +57,15 @@ bool ScopeBook::receive(int from, FrameType type, std::span<const std::byte> pay
       return true;
     case FrameType::kCompare:
       learn_comparison(Comparison::decode(payload, ranks), from);
+      return true;
+    case FrameType::kAsk:
+      surveys_.take(from, SurveyQuestion::decode(payload, ranks));
+      return true;
+    case FrameType::kAnswer:
+      surveys_.take(from, SurveyAnswer::decode(payload, ranks));
+      return true;
+    case FrameType::kReport:
+      learn_report(SurveyReport::decode(payload, ranks), from);
       return true;
     default:
       return false;
@@ -134,6 +155,31 @@ void ScopeBook::learn_comparison(const Comparison& comparison, int from) {
       record->own->describe_call(comparison.call.sequence, mine)) {
     check(*record, comparison, mine);
   }
+}
+
+void ScopeBook::survey(const ControlScope& scope, std::function<void(const Findings&)> done) {
+  surveys_.ask(scope.id(), [done = std::move(done)](std::uint64_t, const Findings& findings) { done(findings); });
+}
+
+void ScopeBook::answer(const SurveyQuestion& question, Findings& findings) {
+  const auto record = records_.find(question.scope);
+  if (record == records_.end() || record->second.own == nullptr) return;
+  record->second.own->describe_activities(question.asker, findings);
+}
+
+void ScopeBook::report(const ControlScope& scope, const std::string& text, int blamed) {
+  learn_report({scope.id(), scope.own().rank, ++reports_, blamed, text}, ControlTree::kNobody);
+}
+
+void ScopeBook::learn_report(const SurveyReport& report, int from) {
+  Record* record = find(report.scope);
+  if (record == nullptr) return;
+  const std::pair name(report.asker, report.number);
+  if (std::ranges::find(record->reports, name) != record->reports.end()) return;
+  record->reports.push_back(name);
+  if (record->reports.size() > kReportsKept) record->reports.pop_front();
+  tree_.flood(make_frame(FrameType::kReport, report.encode()), from);
+  if (from != ControlTree::kNobody && record->own != nullptr) record->own->learn_report(report.text, report.blamed);
 }
 
 void ScopeBook::check(const Record& record, const Comparison& theirs, const CallDescription& mine) {

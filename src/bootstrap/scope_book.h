@@ -8,6 +8,7 @@
 
 #include "bootstrap/control_scope.h"
 #include "bootstrap/control_tree.h"
+#include "bootstrap/surveys.h"
 
 namespace tutti {
 
@@ -19,7 +20,8 @@ namespace tutti {
 // new neighbour must be told, a line in introduce().
 class ScopeBook {
  public:
-  explicit ScopeBook(ControlTree& tree) : tree_(tree) {}
+  // `self`: this rank in the tree.
+  ScopeBook(EventLoop& loop, ControlTree& tree, int self);
 
   // This rank takes part from now on; it is told at once what is known already. Until close(), `scope` is called back.
   void open(ControlScope& scope);
@@ -36,23 +38,31 @@ class ScopeBook {
   void poison(const ControlScope& scope, const Poison& poison);
   void compare(const ControlScope& scope, const CallDescription& mine);
   void say_goodbye(const ControlScope& scope, std::uint64_t last_call);
+  // `done` is not called after close().
+  void survey(const ControlScope& scope, std::function<void(const Findings&)> done);
+  void report(const ControlScope& scope, const std::string& text, int blamed);
 
  private:
   struct Record {
     int members = 0;                    // as goodbyes say
     std::map<int, std::uint64_t> left;  // after which call, by rank
     std::optional<Poison> poison;
-    std::deque<Comparison> comparisons;  // the latest, to be known again and told to new neighbours
-    ControlScope* own = nullptr;         // this rank's part in it
+    std::deque<Comparison> comparisons;                 // the latest, to be known again and told to new neighbours
+    std::deque<std::pair<int, std::uint64_t>> reports;  // the latest: by whom, and their numbers
+    ControlScope* own = nullptr;                        // this rank's part in it
   };
 
   // Null: it is over, for all its members.
   Record* find(ScopeId scope);
   void learn_poison(const ScopePoison& news, int from);
   void learn_comparison(const Comparison& comparison, int from);
+  void learn_report(const SurveyReport& report, int from);
+  void answer(const SurveyQuestion& question, Findings& findings);
   void check(const Record& record, const Comparison& theirs, const CallDescription& mine);
 
   ControlTree& tree_;
+  Surveys surveys_;
+  std::uint64_t reports_ = 0;  // of this rank
   std::map<ScopeId, Record> records_;
   // Those that all members have left lately: what is still said of them is old.
   std::set<ScopeId> over_;

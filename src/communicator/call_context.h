@@ -12,6 +12,7 @@
 #include "bootstrap/control_plane.h"
 #include "communicator/communicator_report.h"
 #include "communicator/outstanding.h"
+#include "communicator/stall_watch.h"
 #include "executor/operation_log.h"
 #include "transport/transport.h"
 #include "tutti/error.h"
@@ -35,8 +36,12 @@ class CallContext {
     std::span<Transport* const> transports;
     bool spin = true;  // there is a core for every rank of the host
     std::chrono::milliseconds timeout{0};
+    std::chrono::milliseconds stall_warning{0};  // 0: none
   };
-  explicit CallContext(Parts parts) : parts_(std::move(parts)) {}
+  explicit CallContext(Parts parts)
+      : parts_(std::move(parts)),
+        stalls_({parts_.name, parts_.rank, parts_.ranks, parts_.health, parts_.control, parts_.log, parts_.report,
+                 parts_.stall_warning}) {}
   CallContext(const CallContext&) = delete;
   CallContext& operator=(const CallContext&) = delete;
 
@@ -51,6 +56,7 @@ class CallContext {
   bool spin() const { return parts_.spin; }
   std::chrono::milliseconds timeout() const { return parts_.timeout; }  // 0: none
   OutstandingCalls& outstanding() { return outstanding_; }
+  StallWatch& stalls() const { return stalls_; }
 
   // Whether destroy() has been called.
   bool closed() const { return peek(closed_) != 0; }
@@ -74,12 +80,14 @@ class CallContext {
   static Error out_of_memory();
   // Ends every call of this communicator on all ranks. Waits for nobody.
   void abort(const std::string& reason) const;
-  // A call has not ended within its limit: fails the communicator, on all ranks, with who is missing. Never waits.
+  // A call has not ended within its limit: asks who keeps it waiting, and then fails the communicator on all ranks with
+  // the answer, unless the call has ended. Again and again until then. Never waits.
   void call_timed_out(const Operation& operation) const;
 
  private:
   Parts parts_;
   OutstandingCalls outstanding_;
+  mutable StallWatch stalls_;
   Word closed_{0};
   Word told_{0};
 };

@@ -11,13 +11,16 @@ void Operation::look_around(Clock::time_point now) {
     idle_since_ = now;
     next_check_ = check_interval();
   }
-  if (const auto allowed = limit(); allowed.count() > 0 && !timed_out_ && !is_doomed() && now - issued_ > allowed) {
+  if (const auto allowed = limit();
+      allowed.count() > 0 && now - issued_ > allowed && now > next_complaint_ && !is_doomed()) {
     timed_out_ = true;
+    next_complaint_ = now + StallWatch::kAnswerTime;
     context_.call_timed_out(*this);
   }
   const Clock::duration idle = now - idle_since_;
   if (!running_) return;
   watch(idle);
+  context_.stalls().look(stall_, now);
   if (idle < next_check_) return;
   check(idle);
   next_check_ = idle + check_interval();
@@ -32,6 +35,7 @@ void drive(Operation& operation, Progress progress) {
     const bool moved = operation.running() && context.progress_transports();
     if (moved || operation.advanced()) {
       operation.note_moved();
+      if (operation.advanced()) operation.note_advanced();
       waiter.reset();
       if (++turns % kTurnsPerLook == 0) operation.look_around(Clock::now());
     } else if (waiter.pause()) {

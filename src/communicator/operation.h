@@ -22,7 +22,9 @@ class Operation {
  public:
   // limit: how long it may take; 0: as the communicator says.
   Operation(CallContext& context, std::chrono::milliseconds limit) : context_(context), limit_(limit) {}
-  virtual ~Operation() = default;
+  virtual ~Operation() {
+    if (timed_out_) context_.stalls().forget(this);
+  }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
@@ -50,10 +52,12 @@ class Operation {
   CallContext& context() const { return context_; }
   std::chrono::milliseconds limit() const { return limit_.count() > 0 ? limit_ : context_.timeout(); }
 
-  // For whoever carries it on: when it was issued, if somebody looked at the clock; that something moved for it; and,
-  // now and then while nothing does, that there is time for what costs more than a look at memory.
+  // For whoever carries it on: when it was issued, if somebody looked at the clock; that something moved for it; that
+  // it got on itself; and, now and then while nothing does, that there is time for what costs more than a look at
+  // memory.
   void issued_at(Clock::time_point now) { issued_ = now; }
   void note_moved() { idle_since_ = {}; }
+  void note_advanced() { stall_.ended(); }
   void look_around(Clock::time_point now);
 
  protected:
@@ -72,11 +76,13 @@ class Operation {
   bool advanced_ = false;
 
  private:
-  bool timed_out_ = false;
   const std::chrono::milliseconds limit_;
   Clock::time_point issued_{};
   Clock::time_point idle_since_{};
   Clock::duration next_check_{0};
+  bool timed_out_ = false;
+  Stall stall_;
+  Clock::time_point next_complaint_{};
   std::optional<Error> error_;
 };
 

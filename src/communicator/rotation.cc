@@ -74,8 +74,10 @@ bool Rotation::carry_on(PendingCall& call) {
     call.work->start(Clock::now());
   }
   if (progress == Progress::kAgain) {
-    if (operation.advanced()) operation.note_moved();
-    return operation.advanced();
+    if (!operation.advanced()) return false;
+    operation.note_moved();
+    operation.note_advanced();
+    return true;
   }
   call.ended = some_ended_ = true;
   call.failed = progress == Progress::kFailed;

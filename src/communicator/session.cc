@@ -42,13 +42,14 @@ Session::Session(Parts parts)
           parts.name, layout_.rank, layout_.ranks, *health_, *control_, *log_, [this] { return statistics(); },
           config_.text(Setting::kDumpDir), process_ ? &process_->loop() : nullptr})),
       context_({std::move(parts.name), layout_.rank, layout_.ranks, *health_, *control_, *log_, *report_, transports_,
-                parts.spin, parts.timeout}),
+                parts.spin, parts.timeout, config_.duration(Setting::kStallWarning)}),
       collectives_(context_, {layout_, parts.reproducible, *selector_, channels_,
                               progress_word(group_->layout, group_->segment.data(), group_->own_area),
                               started_word(group_->layout, group_->segment.data(), group_->own_area), arrivals_}),
       transfers_(context_, *point_to_point_),
       setup_seconds_(parts.setup_seconds),
       discovery_seconds_(parts.discovery_seconds) {
+  context_.stalls().start();
   if (!process_) return;
   process_->add_reporter(report_, static_cast<int>(config_.integer(Setting::kDumpSignal)));
   if (!config_.text(Setting::kDumpDir).empty()) {

@@ -7,6 +7,7 @@
 #include "bootstrap/gathering.h"
 #include "bootstrap/id_text.h"
 #include "bootstrap/introduction.h"
+#include "bootstrap/survey_messages.h"
 #include "bootstrap/survivor_messages.h"
 #include "bootstrap/tree_messages.h"
 
@@ -74,6 +75,17 @@ Bytes survivor_message() {
   return message.encode();
 }
 
+Bytes survey_answer() {
+  SurveyAnswer answer{9, 2, 4, {}};
+  RankSet ranks(1);
+  ranks.add(2);
+  ranks.add(5);
+  answer.findings.add({Activity::Kind::kCollective, true, 7, 3, 250, "barrier #7"}, ranks);
+  answer.findings.add({Activity::Kind::kIdle, true, 6, -1, Activity::kUnknownTime, ""}, RankSet(3));
+  answer.findings.silent.push_back({4, 0});
+  return answer.encode();
+}
+
 Bytes parts_of(const std::vector<std::uint32_t>& ranks) {
   ByteWriter writer;
   writer.u64(1);
@@ -108,6 +120,18 @@ std::vector<Parser> parsers() {
        [](auto bytes) { ScopePoison::decode(bytes); }},
       {"survivors", survivor_message(), [](auto bytes) { SurvivorMessage::decode(bytes, kRanks); }},
       {"comparison", comparison(), [](auto bytes) { Comparison::decode(bytes, kRanks); }},
+      {"question what ranks do", SurveyQuestion{9, 2, 4, 900}.encode(),
+       [](auto bytes) { SurveyQuestion::decode(bytes, kRanks); }},
+      {"answer what ranks do", survey_answer(),
+       [](auto bytes) {
+         const SurveyAnswer answer = SurveyAnswer::decode(bytes, kRanks);
+         for (const auto& finding : answer.findings.findings) {
+           finding.ranks.text();
+           finding.ranks.ranks();
+         }
+       }},
+      {"report what ranks do", SurveyReport{9, 2, 4, 3, "rank 3 has made no call"}.encode(),
+       [](auto bytes) { SurveyReport::decode(bytes, kRanks); }},
       {"poison", Poison{ErrorCode::kRemote, 3, "why"}.encode(),
        [](auto bytes) {
          ByteReader reader(bytes, "a failure");

@@ -14,10 +14,12 @@ class SilenceOver : public ProcessTest, public testing::WithParamInterface<Way> 
  protected:
   static constexpr int kRanks = 6;  // rank 1 is between the root and rank 5
 
-  std::unique_ptr<Job> start(const std::vector<std::string>& actions, const std::string& silence) {
-    return std::make_unique<Job>(
-        kRanks, actions, place(), Environment{{"TUTTI_SILENCE", silence}},
-        [](int rank, Program& program) { program.environment.merge(GetParam().variables(rank)); });
+  std::unique_ptr<Job> start(const std::vector<std::string>& actions, const std::string& silence,
+                             Environment environment = {}) {
+    environment["TUTTI_SILENCE"] = silence;
+    return std::make_unique<Job>(kRanks, actions, place(), environment, [](int rank, Program& program) {
+      program.environment.merge(GetParam().variables(rank));
+    });
   }
 };
 
@@ -57,6 +59,32 @@ TEST_P(SilenceOver, AStopThatEndsInTimeDisturbsNobody) {
     std::this_thread::sleep_for(milliseconds(1'500));
     job->rank(victim).send(SIGCONT);
     job->all_ended(0);
+  }
+}
+
+// Long before the silence is over; whoever waits for the stopped rank can only ask what is reached without it.
+TEST_P(SilenceOver, AStoppedRankIsNamedToThoseWhoWaitBeforeItIsGivenUp) {
+  for (const int victim : {0, 1, kRanks - 1}) {
+    const auto job = start({"name:blue", "join", "calls:20:2000", "say:here", "calls:100000:2000", "destroy"}, "60",
+                           {{"TUTTI_STALL_WARNING", "1"}});
+    ASSERT_TRUE(job->all_said("here"));
+    job->rank(victim).send(SIGSTOP);
+    const std::string blame = "rank " + std::to_string(victim) + " (";
+    for (int rank = 0; rank < kRanks; ++rank) {
+      if (rank == victim) continue;
+      const auto told = [&] {
+        const std::string text = job->rank(rank).text();
+        const std::size_t line = text.find("of \"blue\": ");
+        return line != std::string::npos && text.find('\n', line) != std::string::npos;
+      };
+      const auto give_up = now_ms() + std::chrono::milliseconds(kPatience).count();
+      while (!told() && now_ms() < give_up) std::this_thread::sleep_for(milliseconds(20));
+      const std::string text = job->rank(rank).text();
+      EXPECT_TRUE(contains(text, "of \"blue\": " + blame)) << "rank " << rank << ":\n" << text;
+      EXPECT_TRUE(contains(text, "does not answer")) << "rank " << rank << ":\n" << text;
+    }
+    // It goes on as if nothing had been.
+    job->rank(victim).send(SIGCONT);
   }
 }
 

@@ -1,0 +1,144 @@
+#include "communicator/stall_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "communicator/activities.h"
+#include "communicator/stall_report.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+// So that the line is there in time also when a rank does not answer.
+constexpr milliseconds kLead{1300};
+constexpr milliseconds kBetweenQuestions{1000};
+// Mostly the lowest rank that waits asks, and the others see that before their time has come.
+constexpr milliseconds kStagger{5};
+constexpr milliseconds kMostStagger{300};
+constexpr int kMostDoublings = 20;
+
+milliseconds ask_after(milliseconds warning, int lines) {
+  const milliseconds line = warning * (1 << std::min(lines, kMostDoublings));
+  return std::max(line / 2, line - kLead);
+}
+
+std::uint64_t word_of(Clock::time_point time) { return static_cast<std::uint64_t>(time.time_since_epoch().count()); }
+Clock::time_point time_of(const Word& word) {
+  return Clock::time_point(Clock::duration(static_cast<std::int64_t>(peek(word))));
+}
+
+}  // namespace
+
+void StallWatch::start() {
+  parts_.control.set_survey_handlers({[this] { return activities(); },
+                                      [this](int asker) {
+                                        other_asker_ = asker;
+                                        other_asked_ = Clock::now();
+                                      },
+                                      [this](const std::string& text, int blamed) { take_report(text, blamed); }});
+}
+
+void StallWatch::look(Stall& stall, Clock::time_point now) {
+  if (parts_.warning.count() == 0 || parts_.ranks == 1) return;
+  if (stall.since == Clock::time_point{}) stall = {now, now + ask_after(parts_.warning, 0), 0};
+  if (now < stall.next) return;
+  if (time_of(last_report_) > stall.since + ask_after(parts_.warning, stall.lines) * 3 / 4) {
+    stall.next = stall.since + ask_after(parts_.warning, ++stall.lines);
+    return;
+  }
+  ask();
+  stall.next = now + kAnswerTime;
+}
+
+void StallWatch::ask() {
+  if (!claim(asking_, 0, 1)) return;  // with may_ask()
+  const auto ready = std::chrono::ceil<milliseconds>(time_of(last_asked_) + kBetweenQuestions - Clock::now());
+  const milliseconds turn = std::min(kMostStagger, kStagger * parts_.rank);
+  parts_.control.survey(
+      std::max(turn, ready), [this] { return may_ask(); }, [this](const Survey& survey) { conclude(survey); });
+}
+
+bool StallWatch::may_ask() {
+  note(asking_, 0);
+  if (parts_.health.failed() || another_asks(parts_.ranks)) return false;
+  note(last_asked_, word_of(Clock::now()));
+  return true;
+}
+
+bool StallWatch::another_asks(int below) const {
+  return other_asker_ >= 0 && other_asker_ < below && Clock::now() - other_asked_ < kAnswerTime;
+}
+
+void StallWatch::conclude(const Survey& survey) {
+  // Of two that asked at the same time, one speaks.
+  if (parts_.health.failed() || another_asks(parts_.rank)) return;
+  const StallReport report =
+      explain_stall({parts_.rank, parts_.ranks, survey, [this](int rank) { return parts_.control.describe(rank); }});
+  if (fail_late(report.text, report.blamed) || parts_.warning.count() == 0) return;
+  const std::vector<Activity> own = activities();
+  const Activity* call = longest(own, parts_.warning / 4);
+  if (call == nullptr) return;  // it has got on meanwhile
+  const std::string text = fmt::format("{} of \"{}\": {}", call->text, parts_.name, report.text);
+  keep(text);
+  log_warn("{}", text);
+  parts_.control.report(text, report.blamed);
+}
+
+void StallWatch::take_report(const std::string& text, int blamed) {
+  other_asker_ = -1;
+  keep(text);
+  if (fail_late(text, blamed) || parts_.warning.count() == 0) return;
+  const std::vector<Activity> own = activities();
+  if (longest(own, parts_.warning / 4) != nullptr) log_warn("{}", text);
+}
+
+void StallWatch::keep(const std::string& text) {
+  parts_.report.note_stall(text);
+  note(last_report_, word_of(Clock::now()));
+}
+
+void StallWatch::time_out(const void* operation, const std::string& call, milliseconds limit) {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool known = std::ranges::any_of(late_, [=](const Late& late) { return late.operation == operation; });
+    if (!known) late_.push_back({operation, call, limit});
+  }
+  ask();
+}
+
+void StallWatch::forget(const void* operation) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(late_, [=](const Late& late) { return late.operation == operation; });
+}
+
+bool StallWatch::fail_late(const std::string& why, int blamed) {
+  std::string reason;
+  {
+    const std::lock_guard lock(mutex_);
+    if (late_.empty()) return false;
+    reason = fmt::format("{} on {} has not ended within {} ms: {}", late_.front().call,
+                         parts_.control.describe(parts_.rank), late_.front().limit.count(), why);
+  }
+  keep(reason);
+  if (!parts_.health.failed()) parts_.control.poison_in_order(ErrorCode::kTimeout, reason, blamed);
+  return true;
+}
+
+std::vector<Activity> StallWatch::activities() const {
+  return activities_of(parts_.log.records(), Clock::now().time_since_epoch());
+}
+
+const Activity* StallWatch::longest(const std::vector<Activity>& activities, milliseconds at_least) {
+  const Activity* longest = nullptr;
+  for (const Activity& activity : activities) {
+    if (activity.kind == Activity::Kind::kIdle || !activity.begun || activity.since_ms < at_least.count()) continue;
+    if (longest == nullptr || activity.since_ms > longest->since_ms) longest = &activity;
+  }
+  return longest;
+}
+
+}  // namespace tutti

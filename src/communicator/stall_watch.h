@@ -1,0 +1,92 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/health.h"
+#include "base/sync.h"
+#include "bootstrap/control_plane.h"
+#include "communicator/communicator_report.h"
+#include "executor/operation_log.h"
+
+namespace tutti {
+
+// How long one operation has not got on. Belongs to it; touched by whoever carries it on.
+struct Stall {
+  Clock::time_point since{};
+  Clock::time_point next{};  // when to look again
+  int lines = 0;             // that were written since
+
+  void ended() { since = {}; }
+};
+
+// Finds out for a communicator who keeps its calls waiting: asks all ranks over the control plane and says it in one
+// line on every rank that waits; or, when a call has run into its limit, makes that line the reason why the
+// communicator fails. Owned by the CallContext. Nothing here blocks; look(), time_out() and forget() may be called by
+// any thread, and only after a wait.
+class StallWatch {
+ public:
+  struct Parts {
+    std::string name;
+    int rank = 0;
+    int ranks = 1;
+    Health& health;
+    ControlPlane& control;
+    OperationLog& log;
+    CommunicatorReport& report;
+    std::chrono::milliseconds warning{0};  // 0: no lines
+  };
+  // Within this time of a question its report is there, or will not come.
+  static constexpr std::chrono::milliseconds kAnswerTime{1500};
+
+  explicit StallWatch(Parts parts) : parts_(std::move(parts)) {}
+
+  // The other ranks can ask from now on, until this one has left the control plane.
+  void start();
+
+  // An operation waits.
+  void look(Stall& stall, Clock::time_point now);
+
+  // An operation has run into its limit: asks; then the communicator fails, unless the operation has ended meanwhile.
+  // Does nothing while that goes on. `call` names it for messages, on this rank.
+  void time_out(const void* operation, const std::string& call, std::chrono::milliseconds limit);
+  void forget(const void* operation);
+
+ private:
+  struct Late {
+    const void* operation;
+    std::string call;
+    std::chrono::milliseconds limit;
+  };
+
+  void ask();
+  // On the control thread.
+  bool may_ask();
+  bool another_asks(int below) const;
+  void conclude(const Survey& survey);
+  void take_report(const std::string& text, int blamed);
+  bool fail_late(const std::string& why, int blamed);
+  void keep(const std::string& text);
+  std::vector<Activity> activities() const;
+  // What this rank has waited in for longest; null: it does not wait.
+  static const Activity* longest(const std::vector<Activity>& activities, std::chrono::milliseconds at_least);
+
+  const Parts parts_;
+  Word asking_{0};       // a question is to be asked
+  Word last_asked_{0};   // nanoseconds; noted by the control thread, as the next
+  Word last_report_{0};  // of any rank
+
+  // Of the control thread: the last question of another rank that has not made a report of it.
+  int other_asker_ = -1;
+  Clock::time_point other_asked_{};
+
+  std::mutex mutex_;        // guards the next
+  std::vector<Late> late_;  // in the order in which they ran into their limits
+};
+
+}  // namespace tutti
