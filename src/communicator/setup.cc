@@ -231,13 +231,19 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   machine_of_process();
   parts.discovery_seconds = seconds_since(discovery);
 
-  const Facts facts = exchange_facts(control, config, membership.rank, deadline);
   HostGroupRequest request;
   request.rank = membership.rank;
   request.ranks = membership.ranks;
-  request.hosts = facts.hosts;
   request.key = control.derive_key("shared memory");
   request.directory = config.text(Setting::kShmDir);
+  Facts facts;
+  try {
+    facts = exchange_facts(control, config, membership.rank, deadline);
+  } catch (const Error&) {
+    remove_socket_files(request.key, request.directory, request.rank);
+    throw;
+  }
+  request.hosts = facts.hosts;
   request.layout = segment_layout(config, membership.ranks, facts.ring_bytes);
   request.exchange = [&](std::span<const std::byte> mine) { return control.all_gather(mine, deadline); };
   parts.group = std::make_unique<HostGroup>(join_host_group(request));

@@ -74,8 +74,13 @@ class Split {
       wish_.refusal = error;
     }
     std::vector<SplitWish> wishes;
-    for (const auto& answer : exchange_.all_gather(wish_.encode(), SplitWish::kMaxBytes)) {
-      wishes.push_back(SplitWish::decode(answer));
+    try {
+      for (const auto& answer : exchange_.all_gather(wish_.encode(), SplitWish::kMaxBytes)) {
+        wishes.push_back(SplitWish::decode(answer));
+      }
+    } catch (const Error&) {
+      remove_socket_files(segments_key(), config_.text(Setting::kShmDir), parent_.rank());
+      throw;
     }
     return SplitPlan(std::move(wishes), [this](int rank) { return heritage_.control.describe(rank); });
   }
@@ -116,11 +121,15 @@ class Split {
           wish.alone ? fmt::format("rank {} alone", rank)
                      : fmt::format("host {} colour {}", heritage_.host_of[static_cast<std::size_t>(rank)], wish.color));
     }
-    request.key = heritage_.control.derive_key(fmt::format("shared memory of split {}", number_));
+    request.key = segments_key();
     request.directory = config_.text(Setting::kShmDir);
     request.layout = layout;
     request.exchange = [this](std::span<const std::byte> mine) { return exchange_.all_gather(mine, mine.size()); };
     return join_host_group(request);
+  }
+
+  std::vector<std::byte> segments_key() const {
+    return heritage_.control.derive_key(fmt::format("shared memory of split {}", number_));
   }
 
   // From the parent's ranks to those of the new communicator.

@@ -186,6 +186,17 @@ TEST_F(SegmentServerTest, HasASocketFileForItsOwnerOnlyAndRemovesIt) {
   std::filesystem::remove(directory);
 }
 
+// The same for a rank that hears of the death before it knows who leads.
+TEST_F(SegmentServerTest, ThatDiedLeavesNoSocketFileToThoseWhoGiveUpEarlier) {
+  std::string directory = testing::TempDir() + "tutti-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  std::ofstream(SegmentAddress::derive(key_, 0, directory).path);
+  std::ofstream(SegmentAddress::derive(key_, 2, directory).path);
+  remove_socket_files(key_, directory, 3);
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  std::filesystem::remove(directory);
+}
+
 // The leader was killed while it listened: the rank that waits for it removes its file.
 TEST_F(SegmentServerTest, ThatDiedLeavesNoSocketFile) {
   std::string directory = testing::TempDir() + "tutti-XXXXXX";

@@ -168,4 +168,9 @@ HostGroup join_host_group(const HostGroupRequest& request) {
   return group;
 }
 
+void remove_socket_files(std::span<const std::byte> key, const std::string& directory, int rank) {
+  if (directory.empty()) return;
+  for (int leader = 0; leader < rank; ++leader) ::unlink(SegmentAddress::derive(key, leader, directory).path.c_str());
+}
+
 }  // namespace tutti

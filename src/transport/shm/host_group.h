@@ -42,4 +42,8 @@ struct HostGroupRequest {
 // over the communicator; blocks; throws Error. In the result all members agree on members and areas.
 HostGroup join_host_group(const HostGroupRequest& request);
 
+// For a rank that gives up before it knows who leads: a leader that was further and was killed while it listened cannot
+// remove its socket file. Removes those of all ranks below this one.
+void remove_socket_files(std::span<const std::byte> key, const std::string& directory, int rank);
+
 }  // namespace tutti
