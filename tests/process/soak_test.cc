@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <random>
@@ -34,9 +35,11 @@ class Soak : public testing::TestWithParam<int> {
     EXPECT_EQ(outcome.problem, "") << trial.text() << "\nrepeat it with TUTTI_TEST_TRIAL=" << trial.seed << "\n"
                                    << outcome.transcript;
     if (const char* results = std::getenv("TUTTI_TEST_RESULTS")) {
+      std::string problem = outcome.problem;  // on one line
+      std::ranges::replace(problem, '\n', ' ');
       std::ofstream(std::string(results) + "/trials-" + std::to_string(::getpid()) + ".tsv", std::ios::app)
           << trial.seed << '\t' << trial.fault_name() << '\t' << trial.way_name() << '\t' << trial.moment_name() << '\t'
-          << outcome.told_ms << '\t' << outcome.problem << '\n';
+          << outcome.told_ms << '\t' << problem << '\n';
     }
   }
 
