@@ -60,7 +60,7 @@ struct Statistics {
   double setup_seconds = 0;      // from the call that made the communicator until it was ready
   double discovery_seconds = 0;  // of which: finding out what the machine is made of, once per process
 
-  // One object; docs/failure.md has its members.
+  // One object; docs/doctor.md has its members.
   TUTTI_API std::string to_json() const;
 };
 
