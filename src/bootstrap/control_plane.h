@@ -104,8 +104,8 @@ class ControlPlane {
   // Fails this communicator on every rank, with this reason. Never waits.
   virtual void poison(ErrorCode code, const std::string& reason, int peer) = 0;
 
-  // The same for who calls it on the control thread: the others are told before calls of this rank see it, which may end
-  // and leave at once.
+  // The same for who calls it on the control thread: the others are told before calls of this rank see it, which may
+  // end and leave at once.
   virtual void poison_in_order(ErrorCode code, const std::string& reason, int peer) = 0;
 
   // Compares call `sequence` with every rank that has issued it. A rank that finds another signature poisons the

@@ -13,8 +13,8 @@ inline constexpr int kPointToPointConnections = 3;
 
 // Where everything lies in the segment that the ranks of one host share. A header, then one area per member:
 //
-//   progress and started words | confirmed segments [peer] | channels: credit words and lines [channel][peer] | small rings
-//   [channel] | point-to-point: credit words and lines [peer][connection] | large rings [channel] | pieces
+//   progress and started words | confirmed segments [peer] | channels: credit words and lines [channel][peer] | small
+//   rings [channel] | point-to-point: credit words and lines [peer][connection] | large rings [channel] | pieces
 //   [rank][window]
 //
 // The first line is what every communicator needs at once; the rest takes memory when it is used.
