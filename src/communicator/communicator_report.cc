@@ -150,10 +150,13 @@ void CommunicatorReport::note_stall(const std::string& text) {
 }
 
 void CommunicatorReport::close() {
+  EventLoop* loop = nullptr;
   {
     const std::lock_guard lock(loop_mutex_);
-    if (EventLoop* loop = std::exchange(loop_, nullptr)) loop->call([] {});  // what was posted has run
+    loop = std::exchange(loop_, nullptr);
   }
+  // What was posted has run then. Not under the lock, for which the control thread may wait.
+  if (loop != nullptr) loop->call([] {});
   const std::lock_guard lock(mutex_);
   closed_ = true;
 }
