@@ -11,6 +11,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kRetry(200);
+constexpr milliseconds kNeighboursKnow(500);
 constexpr milliseconds kConnectPatience(5000);
 
 }  // namespace
@@ -34,11 +35,16 @@ void ControlNode::receive_from_root(FrameType type, std::span<const std::byte> p
 
 void ControlNode::root_ended(const std::string& trouble) {
   root_->close();
-  // Once this rank is part of the tree, the tree tells the living from the dead.
-  if (joined_) return;
-  fail_meeting({ErrorCode::kRemote, 0,
-                fmt::format("the root ended while the ranks were meeting{}{}: see the output of rank 0",
-                            trouble.empty() ? "" : ": ", trouble)});
+  if (table_) return;
+  const auto give_up = [this, trouble] {
+    if (table_) return;
+    fail_meeting({ErrorCode::kRemote, 0,
+                  fmt::format("the root ended while the ranks were meeting{}{}: see the output of rank 0",
+                              trouble.empty() ? "" : ": ", trouble)});
+  };
+  // A rank that is part of the tree mostly hears from its neighbours who died. But they may not know of it yet.
+  if (!joined_) return give_up();
+  retry_join_.arm_after(kNeighboursKnow, give_up);
 }
 
 void ControlNode::take_assignment(const Assignment& assignment) {
