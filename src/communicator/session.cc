@@ -66,7 +66,7 @@ Session::~Session() {
 }
 
 Heritage Session::heritage() const {
-  return {*control_, config_, group_->leader_of, group_->layout.large_ring_bytes, context_.spin()};
+  return {*control_, *health_, config_, group_->leader_of, group_->layout.large_ring_bytes, context_.spin()};
 }
 
 std::string Session::plan_text(Collective collective, std::size_t count, DataType type) const {

@@ -246,6 +246,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   request.hosts = facts.hosts;
   request.layout = segment_layout(config, membership.ranks, facts.ring_bytes);
   request.exchange = [&](std::span<const std::byte> mine) { return control.all_gather(mine, deadline); };
+  request.given_up = [health = parts.health.get()] { return health->failed(); };
   parts.group = std::make_unique<HostGroup>(join_host_group(request));
   parts.spin = enough_hardware_threads(*parts.group, facts);
   complete(parts, config, options, membership.rank);

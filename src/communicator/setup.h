@@ -41,6 +41,7 @@ Config configure(const Options& options, const std::function<Membership(const Co
 // What a communicator hands on to those that are split off it.
 struct Heritage {
   ControlPlane& control;
+  const Health& health;
   const Config& config;
   std::span<const int> host_of;  // of every rank: equal where ranks share memory
   std::uint64_t ring_bytes;

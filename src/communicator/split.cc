@@ -125,6 +125,7 @@ class Split {
     request.directory = config_.text(Setting::kShmDir);
     request.layout = layout;
     request.exchange = [this](std::span<const std::byte> mine) { return exchange_.all_gather(mine, mine.size()); };
+    request.given_up = [this] { return heritage_.health.failed(); };
     return join_host_group(request);
   }
 

@@ -513,7 +513,9 @@ TEST_P(Faults, LeaveMessagesBetweenTwoRanksRight) {
     series.end({endings.begin() + static_cast<std::ptrdiff_t>(count), endings.end()});
     ASSERT_EQ(letters.problem(std::span(endings).first(count)), "");
     ASSERT_EQ(series.problem(), "");
-    if (!world.faults().broken()) ASSERT_TRUE(settle(world)) << "credit was lost";
+    if (!world.faults().broken()) {
+      ASSERT_TRUE(settle(world)) << "credit was lost";
+    }
   }
 }
 

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/net/key.h"
 #include "transport/shm/host_group.h"
 #include "transport/shm/segment.h"
@@ -82,6 +83,15 @@ TEST_F(SegmentServerTest, IsNotHeldUpByCallersThatSayNothing) {
   std::vector<UniqueFd> silent;
   for (int i = 0; i < 300; ++i) silent.push_back(connect_to(address_.abstract_name));
   EXPECT_TRUE(request_segment(address_, key_, kLeader, kRank));
+}
+
+// A stopped leader still accepts connections, in the kernel.
+TEST_F(SegmentServerTest, IsNotWaitedForOnceTheCommunicatorHasFailed) {
+  const UniqueFd stopped = listen_at(address_.abstract_name);
+  int asked = 0;
+  const auto start = Clock::now();
+  EXPECT_FALSE(request_segment(address_, key_, kLeader, kRank, [&asked] { return ++asked > 3; }));
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(8)) << "a caller waits 10 s for an answer";
 }
 
 TEST_F(SegmentServerTest, IsNotImpressedByARequestThatWasRecorded) {

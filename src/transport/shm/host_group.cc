@@ -69,7 +69,7 @@ class SocketFileOfLeader {
 
 std::optional<Segment> join_leader(const HostGroupRequest& request, int leader, std::size_t bytes) {
   UniqueFd descriptor = request_segment(SegmentAddress::derive(request.key, leader, request.directory), request.key,
-                                        leader, request.rank);
+                                        leader, request.rank, request.given_up);
   if (!descriptor) return std::nullopt;
   Segment segment = Segment::map(std::move(descriptor), bytes);
   const SegmentLayout::Header expected = header_for(request.key, leader);

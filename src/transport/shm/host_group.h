@@ -35,6 +35,7 @@ struct HostGroupRequest {
   std::string directory;           // for a socket file, where the network namespace is not shared; "": none
   SegmentLayout layout;            // agreed; `members` is filled in
   Exchange exchange;
+  std::function<bool()> given_up;  // whether the communicator has failed: nobody waits for a leader then
 };
 
 // Finds the ranks with which this one can share memory, by really opening the segment of a leader among them: through

@@ -108,14 +108,16 @@ bool SegmentGiver::answer(std::span<const std::byte> key, int leader, int segmen
   return true;
 }
 
-UniqueFd receive_segment(int socket, std::span<const std::byte> key, int leader, int rank) {
+UniqueFd receive_segment(int socket, std::span<const std::byte> key, int leader, int rank, const WaitReadable& wait) {
   SegmentChallenge theirs;
+  if (wait && !wait(socket)) return {};
   if (retry([&] { return ::recv(socket, theirs.data(), theirs.size(), MSG_WAITALL); }) !=
       static_cast<ssize_t>(theirs.size())) {
     return {};
   }
   const SegmentRequest request{rank, new_challenge(), prove_request(key, leader, rank, theirs)};
   if (retry([&] { return ::send(socket, &request, sizeof(request), MSG_NOSIGNAL); }) != sizeof(request)) return {};
+  if (wait && !wait(socket)) return {};
   return receive_descriptor(socket, prove_answer(key, leader, rank, request.challenge));
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -48,7 +49,12 @@ class SegmentGiver {
   std::size_t received_ = 0;
 };
 
-// The caller's side. Blocks as long as the socket's limits let it. An empty handle: refused, or what came was no proof.
-UniqueFd receive_segment(int socket, std::span<const std::byte> key, int leader, int rank);
+// Blocks until a socket can be read; false: it is not worth waiting any more.
+using WaitReadable = std::function<bool(int socket)>;
+
+// The caller's side. Blocks as long as `wait` and the socket's limits let it. An empty handle: refused, given up, or
+// what came was no proof.
+UniqueFd receive_segment(int socket, std::span<const std::byte> key, int leader, int rank,
+                         const WaitReadable& wait = {});
 
 }  // namespace tutti

@@ -28,6 +28,7 @@ namespace {
 
 constexpr int kBacklog = 4096;
 constexpr timeval kClientPatience{10, 0};  // the leader may have hundreds to answer
+constexpr int kLookMs = 100;
 constexpr std::chrono::seconds kPatience(2);
 constexpr std::size_t kMostCallers = 256;
 constexpr std::chrono::milliseconds kGrace(250);  // a caller that said nothing for so long gives way to another
@@ -164,13 +165,22 @@ void SegmentServer::accept(int listener) {
   if (caller->giver.greet()) callers_.push_back(std::move(caller));
 }
 
-UniqueFd request_segment(const SegmentAddress& address, std::span<const std::byte> key, int leader, int rank) {
+UniqueFd request_segment(const SegmentAddress& address, std::span<const std::byte> key, int leader, int rank,
+                         const std::function<bool()>& given_up) {
+  const auto wait = [&given_up](int socket) {
+    const Deadline deadline = Clock::now() + std::chrono::seconds(kClientPatience.tv_sec);
+    while (Clock::now() < deadline && !(given_up && given_up())) {
+      pollfd answer{socket, POLLIN, 0};
+      if (::poll(&answer, 1, kLookMs) > 0) return true;
+    }
+    return false;
+  };
   for (const bool abstract : {true, false}) {
     const std::string& name = abstract ? address.abstract_name : address.path;
-    if (name.empty()) continue;
+    if (name.empty() || (given_up && given_up())) continue;
     const UniqueFd socket = connect_to(name, abstract);
     if (!socket || !same_user(socket.get())) continue;
-    if (UniqueFd descriptor = receive_segment(socket.get(), key, leader, rank)) return descriptor;
+    if (UniqueFd descriptor = receive_segment(socket.get(), key, leader, rank, wait)) return descriptor;
   }
   return {};
 }

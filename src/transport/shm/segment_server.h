@@ -3,6 +3,7 @@
 #include <sys/un.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,7 +49,9 @@ class SegmentServer {
 };
 
 // Asks a leader for its segment, and believes only one that proves that it knows the key, too. An empty handle: no such
-// socket within reach, or refused.
-UniqueFd request_segment(const SegmentAddress& address, std::span<const std::byte> key, int leader, int rank);
+// socket within reach, refused, or given up: `given_up` is asked several times a second while the leader, which may be
+// stopped, says nothing.
+UniqueFd request_segment(const SegmentAddress& address, std::span<const std::byte> key, int leader, int rank,
+                         const std::function<bool()>& given_up = {});
 
 }  // namespace tutti
