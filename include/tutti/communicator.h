@@ -99,9 +99,12 @@ class TUTTI_API Communicator {
   // here, kRemote elsewhere. Local: waits for nobody. Any thread. destroy() then does not wait either.
   void abort(const std::string& reason = "");
 
-  // Collective: ranks of one colour become a communicator of their own, ordered by (key, rank here). A negative colour:
-  // none for this rank. Connections are shared with this communicator, which stays usable, also when either is
-  // destroyed first; a failure of one is none of the other. `options.name` may be empty: then it is "NAME/COLOUR".
+  // Collective, in the order of the others: ranks of one colour become a communicator of their own, ordered by (key,
+  // rank here). A negative colour: none for this rank. Control connections are shared with this communicator, which
+  // stays usable, also when either is destroyed first; a failure of one is none of the other. `options.name` may be
+  // empty: then it is "NAME/COLOUR". Settings are those of this communicator with `options.config` on top. Options that
+  // are wrong or that the members of a colour disagree on fail the split for that colour, on all its members; what the
+  // system refuses one rank fails it for all.
   std::optional<Communicator> split(int color, int key, const Options& options = {.name = ""});
 
   // After a failure: the survivors become a new communicator, in the order of their ranks here, without naming who died
