@@ -39,10 +39,14 @@ std::string errno_text(int error) {
   return fmt::format("{} ({})", text, symbol);
 }
 
-Error system_error(std::string_view what, int error, std::string_view advice) {
+std::string system_trouble(std::string_view what, int error, std::string_view advice) {
   std::string message = fmt::format("{}: {}", what, errno_text(error));
   if (!advice.empty()) message += fmt::format("; {}", advice);
-  return Error(ErrorCode::kSystem, message);
+  return message;
+}
+
+Error system_error(std::string_view what, int error, std::string_view advice) {
+  return Error(ErrorCode::kSystem, system_trouble(what, error, advice));
 }
 
 }  // namespace tutti

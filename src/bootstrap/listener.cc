@@ -63,7 +63,7 @@ void Listener::accept() {
     }
     if (accept_may_go_on(errno)) continue;
     if (errno == EAGAIN) break;
-    const std::string trouble = system_error("cannot accept a connection", errno, descriptor_advice(errno)).what();
+    const std::string trouble = system_trouble("cannot accept a connection", errno, descriptor_advice(errno));
     // Out of descriptors or memory. Whoever has not proven anything yet gives way; otherwise those that wait stay in
     // the queue, and the loop does not spin.
     log_line(std::exchange(complained_, true) ? LogLevel::kDebug : LogLevel::kWarn, trouble + "; trying again");
