@@ -35,6 +35,7 @@ Session::Session(Parts parts)
       owned_transports_(std::move(parts.transports)),
       transports_(pointers_to(owned_transports_)),  // before the calls, which keep a view of it
       selector_(std::move(parts.selector)),
+      distances_(std::move(parts.distances)),
       control_(std::move(parts.control)),
       arrivals_(*group_, layout_.ranks),
       process_(layout_.ranks > 1 ? Process::get() : nullptr),
@@ -66,7 +67,8 @@ Session::~Session() {
 }
 
 Heritage Session::heritage() const {
-  return {*control_, *health_, config_, group_->leader_of, group_->layout.large_ring_bytes, context_.spin()};
+  return {*control_,       *health_,  config_, group_->leader_of, group_->layout.large_ring_bytes,
+          context_.spin(), distances_};
 }
 
 std::string Session::plan_text(Collective collective, std::size_t count, DataType type) const {

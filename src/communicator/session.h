@@ -13,6 +13,7 @@
 #include "communicator/call_context.h"
 #include "communicator/collective_calls.h"
 #include "communicator/communicator_report.h"
+#include "communicator/distances.h"
 #include "communicator/transfer_calls.h"
 #include "executor/channel.h"
 #include "executor/operation_log.h"
@@ -79,6 +80,7 @@ class Session {
   std::vector<std::unique_ptr<Transport>> owned_transports_;
   std::vector<Transport*> transports_;
   std::unique_ptr<Selector> selector_;
+  const Distances distances_;
   std::unique_ptr<ControlPlane> control_;  // after what its handlers use
   Arrivals arrivals_;
   std::shared_ptr<Process> process_;  // shared by all communicators; null: this is its only rank, or it has left

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <set>
 #include <thread>
 #include <utility>
 
 #include "base/bytes.h"
 #include "base/log.h"
 #include "communicator/links.h"
+#include "communicator/probing.h"
 #include "topology/machine.h"
 #include "transport/shm/peer_segments.h"
 #include "transport/shm/shm_endpoint.h"
@@ -50,6 +50,13 @@ struct Facts {
   std::uint64_t ring_bytes = 0;          // the smallest of the slot rings that suit their caches
   std::vector<std::string> hosts;        // by rank
   std::vector<std::vector<int>> usable;  // by rank: hardware threads that it may run on
+  std::vector<CpuPlace> places;          // by rank
+
+  std::vector<RankFacts> by_rank() const {
+    std::vector<RankFacts> result;
+    for (std::size_t rank = 0; rank < usable.size(); ++rank) result.push_back({usable[rank], places[rank]});
+    return result;
+  }
 };
 
 constexpr std::size_t kLongestHost = 4096;
@@ -63,6 +70,10 @@ std::vector<std::byte> own_facts(const Config& config, int rank) {
   const std::size_t count = std::min(usable.size(), kMostHardwareThreads);
   writer.u32(static_cast<std::uint32_t>(count));
   for (std::size_t i = 0; i < count; ++i) writer.u32(static_cast<std::uint32_t>(usable[i]));
+  const CpuPlace place = place_of_threads(machine_of_process(), usable);
+  for (const int object : {place.package, place.numa_node, place.cache}) {
+    writer.u32(static_cast<std::uint32_t>(object));
+  }
   return writer.take();
 }
 
@@ -73,6 +84,9 @@ void take_facts(Facts& facts, std::span<const std::byte> answer) {
   std::vector<int> usable(std::min<std::size_t>(reader.u32(), kMostHardwareThreads));
   for (int& thread : usable) thread = static_cast<int>(reader.u32());
   facts.usable.push_back(std::move(usable));
+  CpuPlace place;
+  for (int* object : {&place.package, &place.numa_node, &place.cache}) *object = static_cast<int>(reader.u32());
+  facts.places.push_back(place);
   reader.finish();
 }
 
@@ -89,24 +103,6 @@ Facts exchange_facts(ControlPlane& control, const Config& config, int rank, Dead
   }
   facts.ring_bytes = facts.ring_bytes / SegmentLayout::kPage * SegmentLayout::kPage;
   return facts;
-}
-
-// A rank may spin only where every rank of its host has a hardware thread. Launchers bind each rank to its own, so
-// what one rank may use says nothing about the others.
-bool enough_hardware_threads(const HostGroup& group, const Facts& facts) {
-  std::set<int> usable;
-  for (const int member : group.members) {
-    const auto& threads = facts.usable[static_cast<std::size_t>(member)];
-    usable.insert(threads.begin(), threads.end());
-  }
-  return group.members.size() <= usable.size();
-}
-
-// Everything that is written often is made present now; the large rings when long messages flow.
-void reserve_area(const HostGroup& group) {
-  const SegmentLayout& layout = group.layout;
-  group.segment.reserve(layout.area(group.own_area), layout.point_to_point(0),
-                        "the flags and short messages of a communicator");
 }
 
 std::vector<std::unique_ptr<Channel>> make_channels(const Layout& layout, HostGroup& group) {
@@ -143,6 +139,7 @@ void connect_everyone(Session::Parts& parts) {
     for (Endpoint& endpoint : parts.channels[c]->endpoints()) {
       if (endpoint.peer == parts.layout.rank) continue;
       links->connect(endpoint, c);
+      endpoint.hop_ns = static_cast<std::uint32_t>(parts.distances.hop_ns(parts.layout.rank, endpoint.peer));
       endpoint.segments = parts.peer_segments[endpoint.peer].get();
     }
   }
@@ -191,6 +188,12 @@ SegmentLayout segment_layout(const Config& config, int ranks, std::uint64_t ring
   return layout;
 }
 
+void reserve_area(const HostGroup& group) {
+  const SegmentLayout& layout = group.layout;
+  group.segment.reserve(layout.area(group.own_area), layout.point_to_point(0),
+                        "the flags and short messages of a communicator");
+}
+
 void complete(Session::Parts& parts, const Config& config, const Options& options, int rank) {
   parts.name = options.name;
   parts.options = options;
@@ -198,7 +201,6 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   parts.reproducible = options.reproducible;
   parts.timeout = options.timeout;
   parts.log = std::make_unique<OperationLog>();
-  reserve_area(*parts.group);
   parts.placement = Placement(parts.group->leader_of);
   parts.layout = parts.placement.layout(rank);
   parts.channels = make_channels(parts.layout, *parts.group);
@@ -211,6 +213,7 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   selection.reproducible = options.reproducible;
   selection.algorithm = config.text(Setting::kAlgorithm);
   selection.chunk_bytes = static_cast<std::size_t>(config.integer(Setting::kChunkBytes));
+  selection.parameters = fit(parts.distances.measured(), selection.parameters);
   parts.selector = std::make_unique<Selector>(parts.layout, selection);
 
   connect_everyone(parts);
@@ -248,11 +251,18 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   request.exchange = [&](std::span<const std::byte> mine) { return control.all_gather(mine, deadline); };
   request.given_up = [health = parts.health.get()] { return health->failed(); };
   parts.group = std::make_unique<HostGroup>(join_host_group(request));
-  parts.spin = enough_hardware_threads(*parts.group, facts);
+  reserve_area(*parts.group);
+  const std::vector<RankFacts> known = facts.by_rank();
+  parts.spin = enough_hardware_threads(parts.group->members, known);
+  parts.distances = find_distances(*parts.group, known, control, *parts.health, deadline);
   complete(parts, config, options, membership.rank);
 
   if (parts.layout.hosts > 1) control.all_gather({}, deadline);  // connections can be made only when all listen
   parts.setup_seconds = seconds_since(start);
+  if (const MeasuredHost& measured = parts.distances.measured(); measured.line_ns > 0) {
+    log_info("communicator \"{}\": links {}; in the own cache {:.1f} ns, copies {:.1f} bytes a ns", options.name,
+             describe(measured), measured.line_ns, measured.copy_rate);
+  }
   log_info("communicator \"{}\": rank {} of {} ready in {:.1f} ms ({} hosts)", options.name, membership.rank,
            membership.ranks, parts.setup_seconds * 1e3, parts.layout.hosts);
   return std::make_unique<Session>(std::move(parts));

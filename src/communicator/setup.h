@@ -7,6 +7,7 @@
 #include <span>
 
 #include "bootstrap/membership.h"
+#include "communicator/distances.h"
 #include "communicator/session.h"
 #include "tutti/communicator.h"
 
@@ -27,6 +28,7 @@ struct Session::Parts {
   std::unique_ptr<PointToPoint> point_to_point;
   std::vector<std::unique_ptr<Transport>> transports;
   std::unique_ptr<Selector> selector;
+  Distances distances;
   std::unique_ptr<ControlPlane> control;
   bool spin = true;
   std::chrono::milliseconds timeout{0};  // of calls without a limit of their own; 0: none
@@ -46,12 +48,18 @@ struct Heritage {
   std::span<const int> host_of;  // of every rank: equal where ranks share memory
   std::uint64_t ring_bytes;
   bool spin;
+  const Distances& distances;
 };
 
 // What all members of a communicator lay out in the same way.
 SegmentLayout segment_layout(const Config& config, int ranks, std::uint64_t ring_bytes);
 
-// Makes what is missing of the parts once members know each other (health, control) and their hosts (group, spin).
+// Takes memory for everything that is written often; for the large rings it is taken when long messages flow. Throws
+// Error(kSystem).
+void reserve_area(const HostGroup& group);
+
+// Makes what is missing of the parts once members know each other (health, control), their hosts (group, whose area is
+// reserved, and spin) and distances.
 // Throws Error.
 void complete(Session::Parts& parts, const Config& config, const Options& options, int rank);
 

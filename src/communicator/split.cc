@@ -105,7 +105,9 @@ class Split {
     if (ranks == 0) return;
     renumber(group, members);
     parts.group = std::make_unique<HostGroup>(std::move(group));
+    reserve_area(*parts.group);
     parts.spin = heritage_.spin;
+    parts.distances = heritage_.distances.among(members);
     complete(parts, config_, options_, subset.rank);
   }
 

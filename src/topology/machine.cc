@@ -36,6 +36,8 @@ Topology new_topology() {
        {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE, HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE}) {
     hwloc_topology_set_type_filter(topology, type, HWLOC_TYPE_FILTER_KEEP_ALL);
   }
+  // NUMA nodes that are smaller than a package hang below groups.
+  hwloc_topology_set_type_filter(topology, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
   return Topology(topology);
 }
 
@@ -203,6 +205,17 @@ Machine load_machine(const std::string& xml_file) {
   Machine machine = extract(topology.get());
   machine.discovery_seconds = seconds_since(start);
   return machine;
+}
+
+Machine synthetic_machine(const std::string& description) {
+  const Topology topology = new_topology();
+  if (!topology || hwloc_topology_set_synthetic(topology.get(), description.c_str()) != 0 ||
+      hwloc_topology_load(topology.get()) != 0) {
+    throw Error(ErrorCode::kInvalidSetting, "\"" + description +
+                                                "\" does not describe a machine: say it in the synthetic language of "
+                                                "hwloc, as in \"pack:2 numa:2 l3:2 core:4 pu:1\"");
+  }
+  return extract(topology.get());
 }
 
 }  // namespace tutti

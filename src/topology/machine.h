@@ -53,6 +53,10 @@ Machine discover_machine();
 // Error(kInvalidSetting) when the file cannot be read.
 Machine load_machine(const std::string& xml_file);
 
+// The machine that a description in hwloc's synthetic language stands for ("pack:2 numa:2 l3:2 core:4 pu:1"). Throws
+// Error(kInvalidSetting) when it is none.
+Machine synthetic_machine(const std::string& description);
+
 // Several lines for people, as `tutti topo` prints them.
 std::string describe(const Machine& machine);
 

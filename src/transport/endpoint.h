@@ -60,6 +60,7 @@ struct Endpoint {
   std::uint64_t last_read = 0;         // number of the last message that the peer reads out of the caller's buffer
   Transport* transport = nullptr;      // null: shared memory
   std::uint32_t window = 2;            // lines each way, a power of two
+  std::uint32_t hop_ns = 0;            // how long a line takes to the peer, measured when the ranks met; 0: unknown
   std::uint16_t peer = 0;
   std::uint8_t channel = 0;
 };
