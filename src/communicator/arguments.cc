@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -38,7 +37,8 @@ class Checker {
     }
     const std::size_t largest = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
     const std::size_t per_element = element_size(arguments_.type) * static_cast<std::size_t>(ranks_);
-    if (arguments_.count > largest / per_element) {
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(arguments_.count, per_element, &bytes) || bytes > largest) {
       reject("count {} is too large: {} blocks of {} elements do not fit into memory", arguments_.count, ranks_,
              arguments_.count);
     }
@@ -70,7 +70,7 @@ class Checker {
   void check_buffer(const void* buffer, std::size_t blocks, const char* what) const {
     if (blocks == 0 || arguments_.count == 0) return;
     if (buffer == nullptr) reject("{} is null, but the count is {}", what, arguments_.count);
-    if (reinterpret_cast<std::uintptr_t>(buffer) % element_size(arguments_.type) != 0) {
+    if ((reinterpret_cast<std::uintptr_t>(buffer) & (element_size(arguments_.type) - 1)) != 0) {  // a power of two
       reject("{} {} is not aligned to its elements of {} bytes", what, buffer, element_size(arguments_.type));
     }
   }
@@ -127,12 +127,7 @@ BufferBlocks buffer_blocks(Collective collective, int rank, int ranks, int root)
   }
 }
 
-std::size_t largest_blocks(Collective collective, int ranks) {
-  const BufferBlocks blocks = buffer_blocks(collective, 0, ranks, 0);
-  return std::max(blocks.input, blocks.output);
-}
-
-bool check_arguments(const CollectiveArguments& arguments, int rank, int ranks, const std::string& communicator) {
+bool check_closely(const CollectiveArguments& arguments, int rank, int ranks, const std::string& communicator) {
   return Checker(arguments, rank, ranks, communicator).run();
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "communicator/block_counts.h"
@@ -36,7 +38,18 @@ struct BufferBlocks {
 };
 BufferBlocks buffer_blocks(Collective collective, int rank, int ranks, int root);
 // Of the larger side, on the rank that has most: what sizes are reported and algorithms chosen by.
-std::size_t largest_blocks(Collective collective, int ranks);
+constexpr std::size_t largest_blocks(Collective collective, int ranks) {
+  switch (collective) {
+    case Collective::kAllReduce:
+    case Collective::kBroadcast:
+    case Collective::kReduce:
+      return 1;
+    case Collective::kBarrier:
+      return 0;
+    default:
+      return static_cast<std::size_t>(ranks);
+  }
+}
 
 // What all ranks must agree on.
 inline CallShape shape_of(const CollectiveArguments& arguments) {
@@ -57,9 +70,34 @@ inline std::size_t size_of(const CollectiveArguments& arguments, int ranks) {
   return elements * element_size(arguments.type);
 }
 
+// Whether a call is in place, of which it can be seen at a glance that nothing is wrong: a common operation, two
+// separate buffers that all ranks use, or the same one for an all_reduce. Nothing: it takes a closer look.
+inline std::optional<bool> in_place_at_a_glance(const CollectiveArguments& arguments, int ranks) {
+  constexpr std::size_t kMostElements = std::size_t{1} << 40;  // of a block: sizes of all buffers fit into a word
+  if (arguments.collective == Collective::kBarrier) return false;
+  if (arguments.count > kMostElements || arguments.blocks != nullptr ||
+      static_cast<unsigned>(arguments.type) >= kDataTypes || arguments.op.kind() > ReduceOp::Kind::kAvg ||
+      static_cast<unsigned>(arguments.root) >= static_cast<unsigned>(ranks)) {
+    return std::nullopt;
+  }
+  const std::size_t size = element_size(arguments.type);  // a power of two
+  const auto input = reinterpret_cast<std::uintptr_t>(arguments.input);
+  const auto output = reinterpret_cast<std::uintptr_t>(arguments.output);
+  if (input == 0 || output == 0 || ((input | output) & (size - 1)) != 0) return std::nullopt;
+  const std::size_t bytes = arguments.count * size * static_cast<std::size_t>(ranks);
+  if (input + bytes <= output || output + bytes <= input) return false;
+  if (input == output && arguments.collective == Collective::kAllReduce) return true;
+  return std::nullopt;
+}
+
 // Checks everything that can be checked on one rank. Returns whether the call is in place. Throws
 // Error(kInvalidArgument) that names the call and the communicator; nothing has happened then.
-bool check_arguments(const CollectiveArguments& arguments, int rank, int ranks, const std::string& communicator);
+bool check_closely(const CollectiveArguments& arguments, int rank, int ranks, const std::string& communicator);
+inline bool check_arguments(const CollectiveArguments& arguments, int rank, int ranks,
+                            const std::string& communicator) {
+  const std::optional<bool> in_place = in_place_at_a_glance(arguments, ranks);
+  return in_place ? *in_place : check_closely(arguments, rank, ranks, communicator);
+}
 
 // The part of it that a call without buffers and root has.
 void check_size(Collective collective, std::size_t count, DataType type, int ranks, const std::string& communicator);

@@ -15,6 +15,7 @@
 #include "communicator/call_counter.h"
 #include "communicator/disagreements.h"
 #include "communicator/operation.h"
+#include "communicator/short_calls.h"
 #include "communicator/turn.h"
 #include "executor/executor.h"
 #include "executor/plan.h"
@@ -52,6 +53,9 @@ class CollectiveCalls {
   friend class CollectiveOperation;
 
   const Plan& plan_for(const Choice& choice);
+  // One of the short calls, begun. Null: there is no such call, or it must not run. REQUIRES: it is called.
+  Call* begin_short(const CollectiveArguments& arguments, bool in_place, std::uint64_t turn);
+  void end_short(const CollectiveArguments& arguments, const Call& call, std::uint64_t turn);
 
   CallContext& context_;
   const Layout& layout_;
@@ -61,6 +65,7 @@ class CollectiveCalls {
   std::unique_ptr<Executor> executor_;
   Disagreements disagreements_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by the algorithm's number in the registry; guarded by the turn
+  ShortCalls short_calls_;                    // guarded by the turn
   TurnOrder order_;
   std::array<CallCounter, kCollectives> counters_;
 };

@@ -35,9 +35,14 @@ CollectiveOperation::CollectiveOperation(CollectiveCalls& calls, const Collectiv
   call_.in_place = in_place;
 }
 
-void CollectiveOperation::issue() {
-  turn_ = calls_.order_.take();
-  if (!calls_.order_.is_called(turn_)) call_.entry = context_.log().enter_queued(shape_, sequence());
+void CollectiveOperation::take_over(std::uint64_t turn, const Call* begun) {
+  turn_ = turn;
+  if (begun != nullptr) {
+    call_ = *begun;
+    running_ = true;
+  } else if (!calls_.order_.is_called(turn_)) {
+    call_.entry = context_.log().enter_queued(shape_, sequence());
+  }
 }
 
 Progress CollectiveOperation::progress() {
@@ -152,7 +157,8 @@ void CollectiveOperation::check(Clock::duration idle) {
 Progress CollectiveOperation::end() {
   OperationLog::end(call_.entry, Phase::kDone, bytes_ >= kTimedBytes);
   if (wait_.rank() >= 0 && wait_.time() >= kShortestWait) calls_.arrivals_.count(wait_.rank(), wait_.time());
-  if (!is_split(shape_)) calls_.counters_[static_cast<std::size_t>(shape_.collective)].count(bytes_);
+  if (call_.repeatable) calls_.short_calls_.keep(call_);
+  if (!is_split(shape_)) calls_.counters_[static_cast<std::size_t>(shape_.collective)].count_in_turn(bytes_);
   calls_.order_.pass(turn_);
   return Progress::kDone;
 }

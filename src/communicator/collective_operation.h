@@ -22,7 +22,9 @@ class CollectiveOperation final : public Operation {
   CollectiveOperation(CollectiveCalls& calls, const CollectiveArguments& arguments, bool in_place,
                       std::chrono::milliseconds limit);
 
-  void issue() override;
+  void issue() override { take_over(calls_.order_.take(), nullptr); }
+  // In place of issue(): it has this number, and, unless `begun` is null, is that call, begun by CollectiveCalls.
+  void take_over(std::uint64_t turn, const Call* begun);
   Progress progress() override;
   std::string describe() const override;
   std::vector<int> awaited() const override;

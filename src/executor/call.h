@@ -8,6 +8,7 @@
 #include "executor/operation_log.h"
 #include "executor/plan.h"
 #include "executor/signature.h"
+#include "reduce/ready_reduction.h"
 #include "reduce/reduce.h"
 #include "schedule/binding.h"
 #include "transport/endpoint.h"
@@ -34,7 +35,9 @@ struct Call {
   int channels = 1;
   std::uint8_t ring = 0;  // which of a channel's rings its messages take slots from
   bool in_place = false;
-  bool straight_line = false;  // progress() may try run_straight_line() first
+  bool straight_line = false;      // progress() may try run_straight_line() first
+  bool repeatable = false;         // … and what start() found holds for calls of this shape with any buffers
+  ReadyReduction ready_reduction;  // of a straight line
 
   // Where a channel stands. Channel c executes rounds c, c + channels, c + 2·channels …
   struct Cursor {

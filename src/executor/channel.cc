@@ -28,14 +28,6 @@ Channel::Channel(const Layout& layout, int index, std::byte* slots, SlotRing sma
   }
 }
 
-Peers Channel::peers(PeerSet set) const {
-  if (set >= kFirstNamedSet) {
-    const NamedSet& named = named_[set - kFirstNamedSet];
-    return {named.endpoints, named.own_place};
-  }
-  return {std::span(&singletons_[set], 1), set < rank_ ? 1u : 0u};
-}
-
 void Channel::reserve_large_ring() {
   if (!reserve_large_) return;
   reserve_large_();

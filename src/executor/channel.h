@@ -35,7 +35,13 @@ class Channel {
 
   Endpoint& endpoint(int peer) { return endpoints_[static_cast<std::size_t>(peer)]; }
   std::span<Endpoint> endpoints() { return endpoints_; }
-  Peers peers(PeerSet set) const;
+  Peers peers(PeerSet set) const {
+    if (set >= kFirstNamedSet) {
+      const NamedSet& named = named_[set - kFirstNamedSet];
+      return {named.endpoints, named.own_place};
+    }
+    return {std::span(&singletons_[set], 1), set < rank_ ? 1u : 0u};
+  }
 
   std::byte* slots() const { return slots_; }
   // The ring for short messages and the one for long ones.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "executor/step_execution.h"
@@ -40,33 +41,31 @@ std::optional<SharedHeap::Location> find_shared(const std::byte* base, const Blo
 
 void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes) {
   const Chunking& chunking = call.plan->chunking();
-  const std::size_t granule = std::max<std::size_t>(kLineBytes / call.element_bytes, 1);
-  const std::size_t chunk_elements = std::max(chunk_bytes / call.element_bytes / granule * granule, granule);
+  const std::size_t granule = kLineBytes >> std::countr_zero(call.element_bytes);
+  const std::size_t chunk_elements = std::max<std::size_t>(chunk_bytes / kLineBytes, 1) * granule;
   if (call.blocks == nullptr) {
     call.binding = Binding(count, chunking.chunks, chunk_elements, granule);
   } else {
     call.binding = Binding(*call.blocks, chunk_elements, granule);
   }
   call.shortest_read = shortest_read_;
-  idle_turns_ = 0;
-  if (started_ != nullptr) note(*started_, call.sequence);  // seen by Arrivals at the other ranks of the host
   if (call.blocks != nullptr) {
     call.shared_input = find_shared(call.input, call.blocks->input, call.element_bytes);
     call.shared_output = find_shared(call.output, call.blocks->output, call.element_bytes);
-  } else if (const std::size_t blocks = call.element_bytes * count; blocks >= kShortestShared) {
+  } else if (const std::size_t bytes = call.element_bytes * count; bytes >= std::max(kShortestShared, shortest_read_)) {
     const SharedHeap& heap = SharedHeap::of_process();
-    if (call.input != nullptr) call.shared_input = heap.find(call.input, blocks);
-    if (call.output != nullptr) call.shared_output = heap.find(call.output, blocks);
+    if (call.input != nullptr) call.shared_input = heap.find(call.input, bytes);
+    if (call.output != nullptr) call.shared_output = heap.find(call.output, bytes);
   }
-  for (int channel = 0; channel < call.channels; ++channel) {
-    call.cursors[static_cast<std::size_t>(channel)] = {static_cast<std::size_t>(channel), 0, 0, false};
-  }
+  begin(call);
   const std::size_t longest = call.binding.elements(0, 0) * call.element_bytes;
   const std::size_t needed = 2 * static_cast<std::size_t>(chunking.slot_chunks) * longest;
   Channel& first = *channels_.front();
-  call.straight_line = call.plan->is_one_shot_reduction() && transports_.empty() && call.binding.rounds() == 1 &&
-                       longest > 0 && longest <= kLongestStraightLine && !call.shared_input &&
-                       first.endpoints().size() <= kMostStraightLinePeers + 1 && !first_changes(call.reduction.op);
+  call.straight_line = call.plan->is_straight() && transports_.empty() && call.blocks == nullptr &&
+                       call.binding.rounds() == 1 && longest <= kLongestStraightLine && !call.shared_input &&
+                       !call.shared_output && first.endpoints().size() <= kMostStraightLinePeers + 1 &&
+                       !first_changes(call.reduction.op);
+  call.repeatable = call.straight_line && longest < shortest_read_;
   // A straight line enters it while it waits for the peers, where the time costs nothing.
   if (!call.straight_line) enter_in_log(call, false);
   call.ring = longest <= kSmallChunk && needed <= first.rings()[0].size() ? 0 : 1;
@@ -76,16 +75,31 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   }
 }
 
+void HostExecutor::restart(Call& call) {
+  begin(call);
+  call.entry = nullptr;
+  call.straight_line = true;
+}
+
+void HostExecutor::begin(Call& call) {
+  idle_turns_ = 0;
+  if (started_ != nullptr) note(*started_, call.sequence);  // seen by Arrivals at the other ranks of the host
+  for (int channel = 0; channel < call.channels; ++channel) {
+    call.cursors[static_cast<std::size_t>(channel)] = {static_cast<std::size_t>(channel), 0, 0, false};
+  }
+}
+
 Progress HostExecutor::progress(Call& call) {
   if (health_.failed()) return Progress::kFailed;
   if (call.straight_line) {
     call.straight_line = false;
-    run_straight_line(
+    const bool done = run_straight_line(
         call, *channels_.front(), [](const Step&) {}, [&] { enter_in_log(call, true); });
-    if (call.cursors.front().step < kStraightLineSteps) {
-      enter_in_log(call, false);
-      OperationLog::stamp(call.entry);
+    if (done) {
+      publish(progress_, call.sequence);  // as finish() would, which has no transports and no buffers to wait for here
+      return Progress::kDone;
     }
+    OperationLog::stamp(call.entry);
   }
   bool all_done = true;
   for (int channel = 0; channel < call.channels; ++channel) {

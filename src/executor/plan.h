@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "schedule/algorithm.h"
@@ -8,11 +10,11 @@
 
 namespace tutti {
 
-// A schedule made ready for one rank: the algorithm's list of steps, stored when it is short and the same for every
-// call, else generated step by step. Immutable; owned by the communicator, made at first use.
+// A schedule made ready for one rank: the algorithm's lists of steps, one for each root if it has roots, stored when
+// all of them together are short, else generated step by step. Immutable; owned by the communicator, made at first use.
 class Plan {
  public:
-  static constexpr std::size_t kLargestStoredList = 64 * 1024;  // bytes
+  static constexpr std::size_t kLargestStored = 64 * 1024;  // bytes
 
   Plan(const Algorithm& algorithm, const Layout& layout);
 
@@ -20,22 +22,31 @@ class Plan {
   const Layout& layout() const { return layout_; }
   const Chunking& chunking() const { return chunking_; }
 
-  // Send the input to everyone, then reduce everything into the output: run_straight_line() performs the same.
-  bool is_one_shot_reduction() const { return is_one_shot_reduction_; }
-
   int steps(int root) const {
-    return stored_.empty() ? algorithm_->steps(layout_, root) : static_cast<int>(stored_.size());
+    return stored_.empty() ? algorithm_->steps(layout_, root) : static_cast<int>(stored(root).size());
   }
   Step step(int root, int index) const {
-    return stored_.empty() ? algorithm_->step(layout_, root, index) : stored_[static_cast<std::size_t>(index)];
+    return stored_.empty() ? algorithm_->step(layout_, root, index) : stored(root)[static_cast<std::size_t>(index)];
+  }
+
+  // Whether run_straight_line() knows all of its steps. They are stored then.
+  bool is_straight() const { return is_straight_; }
+  // The steps of one list. REQUIRES: is_straight().
+  std::span<const Step> stored(int root) const {
+    const std::size_t list = rooted_ ? static_cast<std::size_t>(root) : 0;
+    return {stored_.data() + begins_[list], stored_.data() + begins_[list + 1]};
   }
 
  private:
+  void store();
+
   const Algorithm* algorithm_;
   Layout layout_;
   Chunking chunking_;
-  std::vector<Step> stored_;
-  bool is_one_shot_reduction_ = false;
+  bool rooted_;
+  bool is_straight_ = false;
+  std::vector<Step> stored_;           // list after list
+  std::vector<std::uint32_t> begins_;  // of each list, and the end of the last
 };
 
 }  // namespace tutti

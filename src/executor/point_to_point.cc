@@ -14,7 +14,7 @@ namespace {
 
 // Point-to-point messages match by announcement number; the line's signature says the same.
 void publish_inline(Endpoint& endpoint, const void* payload, std::size_t bytes, std::uint64_t number) {
-  std::memcpy(next_line(endpoint).payload, payload, bytes);
+  copy_inline(next_line(endpoint).payload, static_cast<const std::byte*>(payload), bytes);
   publish_line(endpoint, {Way::kInline, 0, static_cast<std::uint32_t>(bytes)}, number, {});
 }
 
@@ -65,13 +65,18 @@ Progress PointToPoint::progress_send(Transfer& transfer) {
   const std::lock_guard lock(peer.lock);
   if (transfer.stage == Transfer::Stage::kIssued && !announce(peer, transfer)) return Progress::kAgain;
   if (transfer.stage == Transfer::Stage::kAnnounced && !granted(peer, transfer)) return Progress::kAgain;
-  if (transfer.stage == Transfer::Stage::kAnnounced) transfer.stage = Transfer::Stage::kGranted;
+  if (transfer.stage == Transfer::Stage::kAnnounced) {
+    const bool enclosed = transfer.bytes() <= kMostEnclosed;
+    if (enclosed) transfer.moved = transfer.bytes();
+    transfer.stage = enclosed ? Transfer::Stage::kMoved : Transfer::Stage::kGranted;
+  }
   if (transfer.stage == Transfer::Stage::kGranted) {
     send_pieces(peer, transfer);
     if (transfer.moved < transfer.bytes()) return Progress::kAgain;
     transfer.stage = Transfer::Stage::kMoved;
     transfer.last_piece = peer.endpoints[static_cast<std::size_t>(Connection::kData)].sent;
   }
+  if (transfer.last_piece == 0) return Progress::kDone;  // the receiver had the bytes when it granted them
   // The receiver has the bytes when it has acknowledged the last piece.
   Endpoint& data = peer.endpoints[static_cast<std::size_t>(Connection::kData)];
   refresh_acknowledged(data);
@@ -85,7 +90,12 @@ bool PointToPoint::announce(Peer& peer, Transfer& transfer) {
   transfer.number = ++peer.announced;
   const Announcement announcement{transfer.number, transfer.count, transfer.tag,
                                   static_cast<std::int32_t>(transfer.type)};
-  publish_inline(endpoint, &announcement, sizeof(announcement), transfer.number);
+  const std::size_t enclosed = transfer.bytes() <= kMostEnclosed ? transfer.bytes() : 0;
+  std::byte* payload = next_line(endpoint).payload;
+  std::memcpy(payload, &announcement, sizeof(announcement));
+  copy_inline(payload + sizeof(announcement), transfer.input, enclosed);
+  publish_line(endpoint, {Way::kInline, 0, static_cast<std::uint32_t>(sizeof(announcement) + enclosed)},
+               transfer.number, {});
   transfer.stage = Transfer::Stage::kAnnounced;
   return true;
 }
@@ -176,33 +186,47 @@ void PointToPoint::collect_announcements(Peer& peer) {
     const Announcement announced = read_inline<Announcement>(*line);
     if (announced.type < 0 || announced.type >= kDataTypes)
       return fail_for(endpoint.peer, "a type that does not exist");
-    peer.unmatched[peer.unmatched_count++] = announced;
+    const std::size_t length = Descriptor::unpack(line->descriptor).length;
+    if (length < sizeof(announced) || length > Line::kPayload) {
+      return fail_for(endpoint.peer, "an announcement of a length that there is not");
+    }
+    Unmatched& unmatched = peer.unmatched[peer.unmatched_count++];
+    unmatched.announced = announced;
+    unmatched.enclosed = length - sizeof(announced);
+    copy_inline(unmatched.bytes.data(), line->payload + sizeof(announced), unmatched.enclosed);
     take_message(endpoint, *line);
     settle_credit(endpoint);
   }
 }
 
 // Grants the first announcement with the receive's tag, unless another message of this peer is being moved or an
-// earlier receive may have it. Returns whether there was one; a mismatch is not granted.
+// earlier receive may have it. Returns whether there was one; a mismatch is not granted. What came with it is taken.
 bool PointToPoint::match(Peer& peer, int rank, Transfer& transfer) {
   Endpoint& grants = peer.endpoints[static_cast<std::size_t>(Connection::kGrant)];
   if (peer.receiving || !can_publish(grants)) return false;
   const auto end = peer.unmatched.begin() + static_cast<std::ptrdiff_t>(peer.unmatched_count);
   const auto found = std::find_if(peer.unmatched.begin(), end,
-                                  [&](const Announcement& announced) { return announced.tag == transfer.tag; });
+                                  [&](const Unmatched& other) { return other.announced.tag == transfer.tag; });
   if (found == end || !unmatched_.is_next(transfer, rank)) return false;
   unmatched_.leave(transfer);
-  const Announcement announced = *found;
+  const Announcement announced = found->announced;
   transfer.peer = rank;
   transfer.number = announced.number;
   if (announced.count != transfer.count || announced.type != static_cast<std::int32_t>(transfer.type)) {
     peer.mismatch = Mismatch{rank, static_cast<DataType>(announced.type), announced.count};
     return true;
   }
+  const bool enclosed = transfer.bytes() <= kMostEnclosed;
+  if (found->enclosed != (enclosed ? transfer.bytes() : 0)) {
+    fail_for(rank, "less or more bytes than it announced");
+    return true;
+  }
+  if (enclosed) copy_inline(transfer.output, found->bytes.data(), transfer.bytes());
   std::copy(found + 1, end, found);
   --peer.unmatched_count;
-  peer.receiving = true;
-  transfer.stage = Transfer::Stage::kGranted;
+  if (enclosed) transfer.moved = transfer.bytes();
+  peer.receiving = !enclosed;
+  transfer.stage = enclosed ? Transfer::Stage::kMoved : Transfer::Stage::kGranted;
   publish_inline(grants, &announced.number, sizeof(announced.number), announced.number);
   return true;
 }

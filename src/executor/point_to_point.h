@@ -15,6 +15,7 @@
 #include "executor/call.h"
 #include "executor/issue_order.h"
 #include "transport/endpoint.h"
+#include "transport/line.h"
 #include "transport/shm/segment_layout.h"
 #include "tutti/types.h"
 
@@ -32,16 +33,18 @@ struct Transfer {
   std::byte* output = nullptr;       // of a receive
 
   Stage stage = Stage::kIssued;
-  std::uint64_t number = 0;      // of the sender's announcements to this receiver
-  std::size_t moved = 0;         // bytes
-  std::uint64_t last_piece = 0;  // number of the message that carried the last of them
-  IssueOrder::Place place;       // until it is announced, or has its message
+  std::uint64_t number = 0;  // of the sender's announcements to this receiver
+  std::size_t moved = 0;     // bytes
+  std::uint64_t last_piece =
+      0;                    // number of the message that carried the last of them; 0: they went with the announcement
+  IssueOrder::Place place;  // until it is announced, or has its message
   std::size_t bytes() const { return count * element_size(type); }
 };
 
 // Sends and receives of one rank. They stand beside the order of collectives and have connections of their own, three
 // to each peer: the sender announces a message, the receiver grants one that it has a matching receive for, the sender
-// moves its bytes in pieces. Per pair of ranks one message moves at a time; announcements may be granted in any order,
+// moves its bytes in pieces. A message that fits behind its announcement goes with it, and is received when it is
+// granted. Per pair of ranks one message moves at a time; announcements may be granted in any order,
 // so tags do not block each other.
 //
 // Any number of threads may carry on transfers at the same time. Never sleeps; allocates only for a peer's first
@@ -91,6 +94,13 @@ class PointToPoint {
     std::int32_t type;
   };
   static_assert(sizeof(Announcement) == 24);
+  static constexpr std::size_t kMostEnclosed = Line::kPayload - sizeof(Announcement);  // bytes that go with it
+  // One that waits for its receive.
+  struct Unmatched {
+    Announcement announced;
+    std::size_t enclosed;
+    std::array<std::byte, kMostEnclosed> bytes;
+  };
 
   struct Peer {
     SpinLock lock;  // guards everything below
@@ -98,7 +108,7 @@ class PointToPoint {
     std::size_t pieces = 0;
     bool reserved = false;
     std::uint64_t announced = 0;  // number of the last message announced to the peer
-    std::array<Announcement, kMostUnmatched> unmatched;
+    std::array<Unmatched, kMostUnmatched> unmatched;
     std::size_t unmatched_count = 0;
     bool receiving = false;  // a message of the peer is being moved here
     std::optional<Mismatch> mismatch;

@@ -5,85 +5,190 @@
 
 #include "executor/call.h"
 #include "executor/channel.h"
-#include "reduce/reduce.h"
+#include "reduce/ready_reduction.h"
 #include "transport/messages.h"
 
 namespace tutti {
 
-// The shortest all_reduces, written out: one_shot in one round, among few ranks that share memory. It does what the
-// interpreter would do for the same two steps, and when a peer is late it leaves the call at the step that it reached,
-// for the interpreter to carry on. `trace(step)` is told each step as it is completed; a test compares
-// them with the schedule (the release build passes nothing and pays nothing). `in_the_shadow()` runs when the value is
-// on its way and before this rank looks for the others': what it does costs least there.
+// Short calls among few ranks that share memory, without what the interpreter must be ready for: values are one chunk
+// of the caller's buffers, all as long as the call's blocks, and travel in lines or in slots. It performs the plan's
+// own steps (those that Plan::is_straight() admits) in their order, and leaves a call at the step at which it would
+// have to wait for long, or finds what it does not expect: the interpreter carries it on, and knows what to say about
+// it.
+//
+// `trace(step)` is told each step as it is completed; a test compares them with the schedule (the library passes
+// nothing and pays nothing). `in_the_shadow()` runs once, when the call's first values are on their way and before this
+// rank looks for the others': what it does costs least there.
 //
 // REQUIRES: Call::straight_line, as HostExecutor::start() sets it. Same thread rules as HostExecutor::progress(); never
 // sleeps, never allocates.
 inline constexpr std::size_t kMostStraightLinePeers = 15;
-inline constexpr int kStraightLineSteps = 2;
 inline constexpr std::size_t kLongestStraightLine = 4096;  // bytes; beyond, the interpreter costs nothing in comparison
 
 template <class Trace, class Shadow>
-void run_straight_line(Call& call, Channel& channel, Trace&& trace, Shadow&& in_the_shadow) {
-  constexpr int kLooks = 64;  // a few microseconds: whoever is later than that may need this core
-  Call::Cursor& cursor = call.cursors.front();
-  const Peers peers = channel.peers(kEveryone);
-  const std::size_t elements = call.binding.elements(0, 0);
-  const std::size_t bytes = elements * call.element_bytes;
+class StraightLine {
+ public:
+  StraightLine(Call& call, Channel& channel, Trace& trace, Shadow& in_the_shadow)
+      : call_(call),
+        channel_(channel),
+        trace_(trace),
+        in_the_shadow_(in_the_shadow),
+        elements_(call.binding.elements(0, 0)),
+        bytes_(elements_ * call.element_bytes) {}
 
-  for (Endpoint* endpoint : peers.endpoints) {
-    if (!can_publish(*endpoint)) return;
+  // Whether all steps were performed.
+  bool run() {
+    const std::span<const Step> steps = call_.plan->stored(call_.root);
+    std::size_t next = static_cast<std::size_t>(call_.cursors.front().step);
+    for (; next < steps.size() && perform(steps[next]); ++next) trace_(steps[next]);
+    call_.cursors.front().step = static_cast<int>(next);
+    cast_shadow();
+    return next == steps.size();
   }
-  const Endpoint::Sent sent{call.sequence, {channel.rings()[0].head(), channel.rings()[1].head()}};
-  Descriptor descriptor{Way::kInline, 0, static_cast<std::uint32_t>(bytes)};
-  const std::uint64_t inline_descriptor = descriptor.pack();
-  const void* payload = call.input;
-  std::size_t payload_bytes = bytes;
-  const Offer no_offer;
-  if (bytes > Line::kPayload) {
-    auto endpoints = channel.endpoints();
-    const auto slot = channel.rings()[call.ring].take(bytes, endpoints);
-    if (!slot) return;
-    std::memcpy(channel.slots() + *slot, call.input, bytes);
-    descriptor.way = Way::kSlot;
-    descriptor.slot = static_cast<std::uint32_t>(*slot / Descriptor::kSlotUnit);
-    payload = &no_offer;
-    payload_bytes = sizeof(no_offer);
-  }
-  for (Endpoint* endpoint : peers.endpoints) {
-    std::memcpy(next_line(*endpoint).payload, payload, payload_bytes);
-    publish_line(*endpoint, descriptor, call.signature, sent);
-  }
-  trace(call.plan->step(0, cursor.step++));
-  in_the_shadow();
 
-  std::array<const void*, kMostStraightLinePeers + 1> sources;
-  std::uint32_t count = 0;
-  for (std::uint32_t i = 0; i < peers.endpoints.size(); ++i) {
-    if (i == peers.own_place) sources[count++] = call.input;
-    const Line* line = arrived(*peers.endpoints[i]);
-    for (int looks = 0; line == nullptr && looks < kLooks; ++looks) {
-      relax_cpu();
-      line = arrived(*peers.endpoints[i]);
+ private:
+  static constexpr int kLooks = 64;  // a few microseconds: whoever is later than that may need this core
+
+  bool perform(const Step& step) {
+    switch (step.kind) {
+      case StepKind::kSend:
+        return send(step);
+      case StepKind::kReduce:
+        return reduce(step);
+      case StepKind::kRecv:
+        return receive(step);
+      default:
+        copy(step, at(step.source_space, step.source));
+        return true;
     }
-    if (line == nullptr || line->signature != call.signature) return;
+  }
+
+  bool send(const Step& step) {
+    const Peers to = channel_.peers(step.to);
+    for (Endpoint* endpoint : to.endpoints) {
+      if (!can_publish(*endpoint)) return false;
+    }
+    const Endpoint::Sent sent{call_.sequence, {channel_.rings()[0].head(), channel_.rings()[1].head()}};
+    const std::byte* value = at(step.source_space, step.source);
+    const std::size_t bytes = bytes_of(step);
+    Descriptor descriptor{Way::kInline, 0, static_cast<std::uint32_t>(bytes)};
     if (bytes <= Line::kPayload) {
-      if (line->descriptor != inline_descriptor) return;
-      sources[count++] = line->payload;
-      continue;
+      for (Endpoint* endpoint : to.endpoints) {
+        copy_inline(next_line(*endpoint).payload, value, bytes);
+        publish_line(*endpoint, descriptor, call_.signature, sent);
+      }
+    } else {
+      auto users = channel_.endpoints();
+      const auto slot = channel_.rings()[call_.ring].take(bytes, users);
+      if (!slot) return false;
+      std::memcpy(channel_.slots() + *slot, value, bytes);
+      descriptor.way = Way::kSlot;
+      descriptor.slot = static_cast<std::uint32_t>(*slot / Descriptor::kSlotUnit);
+      const Offer none;
+      for (Endpoint* endpoint : to.endpoints) {
+        std::memcpy(next_line(*endpoint).payload, &none, sizeof(none));
+        publish_line(*endpoint, descriptor, call_.signature, sent);
+      }
     }
-    const Descriptor theirs = Descriptor::unpack(line->descriptor);
-    if (theirs.way != Way::kSlot || theirs.length != bytes || !lies_in_slots(*peers.endpoints[i], theirs)) return;
-    sources[count++] = peers.endpoints[i]->in_slots + theirs.slot * Descriptor::kSlotUnit;
+    sent_ = true;
+    return true;
   }
-  if (peers.own_place == peers.endpoints.size()) sources[count++] = call.input;
-  Reduction reduction = call.reduction;
-  reduction.last = true;
-  reduce(reduction, sources.data(), static_cast<int>(count), -1, call.output, nullptr, elements);
-  for (Endpoint* endpoint : peers.endpoints) {
-    take_message(*endpoint, *arrived(*endpoint));
-    settle_credit(*endpoint);
+
+  bool receive(const Step& step) {
+    Endpoint& endpoint = *channel_.peers(step.from).endpoints.front();
+    const std::byte* value = await(endpoint, bytes_of(step));
+    if (value == nullptr) return false;
+    copy(step, value);
+    take(endpoint);
+    return true;
   }
-  trace(call.plan->step(0, cursor.step++));
+
+  bool reduce(const Step& step) {
+    const Peers from = channel_.peers(step.from);
+    const bool contributes = step.source_space != Space::kNone;
+    const std::size_t bytes = bytes_of(step);
+    if (sent_) cast_shadow();
+    if (bytes > 0) look_up(static_cast<int>(from.endpoints.size()) + (contributes ? 1 : 0), step.last != 0);
+    std::array<const void*, kMostStraightLinePeers + 1> sources;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < from.endpoints.size(); ++i) {
+      if (contributes && i == from.own_place) sources[count++] = at(step.source_space, step.source);
+      if ((sources[count++] = await(*from.endpoints[i], bytes)) == nullptr) return false;
+    }
+    if (contributes && from.own_place == from.endpoints.size()) sources[count++] = at(step.source_space, step.source);
+    if (bytes > 0) {
+      call_.ready_reduction.run(sources.data(), at(step.destination_space, step.destination), elements_);
+    }
+    for (Endpoint* endpoint : from.endpoints) take(*endpoint);
+    return true;
+  }
+
+  void look_up(int sources, bool last) {
+    if (call_.ready_reduction.is_for(sources, last)) return;
+    Reduction reduction = call_.reduction;
+    reduction.last = last;
+    call_.ready_reduction = ReadyReduction(reduction, sources);
+  }
+
+  // The value of the next message of a peer, where it lies; null when it is not there soon, or is not as it should be.
+  const std::byte* await(const Endpoint& endpoint, std::size_t bytes) {
+    if (sent_) cast_shadow();
+    const Line* line = arrived(endpoint);
+    for (int looks = 0; line == nullptr && looks < kLooks; ++looks) {
+      cast_shadow();
+      relax_cpu();
+      line = arrived(endpoint);
+    }
+    if (line == nullptr || line->signature != call_.signature) return nullptr;
+    const Descriptor descriptor = Descriptor::unpack(line->descriptor);
+    if (descriptor.length != bytes) return nullptr;
+    if (bytes <= Line::kPayload) return descriptor.way == Way::kInline ? line->payload : nullptr;
+    if (descriptor.way != Way::kSlot || !lies_in_slots(endpoint, descriptor)) return nullptr;
+    return endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
+  }
+
+  static void take(Endpoint& endpoint) {
+    take_message(endpoint, *arrived(endpoint));
+    settle_credit(endpoint);
+  }
+
+  void copy(const Step& step, const std::byte* value) const {
+    std::byte* destination = at(step.destination_space, step.destination);
+    const std::size_t bytes = bytes_of(step);
+    if (destination == value) return;
+    if (bytes <= Line::kPayload) {
+      copy_inline(destination, value, bytes);
+    } else {
+      std::memcpy(destination, value, bytes);
+    }
+  }
+
+  void cast_shadow() {
+    if (!shadow_cast_) in_the_shadow_();
+    shadow_cast_ = true;
+  }
+
+  std::size_t bytes_of(const Step& step) const { return step.count == 0 ? 0 : bytes_; }
+
+  std::byte* at(Space space, std::size_t chunk) const {
+    std::byte* base = space == Space::kInput ? const_cast<std::byte*>(call_.input) : call_.output;
+    return base + chunk * bytes_;
+  }
+
+  Call& call_;
+  Channel& channel_;
+  Trace& trace_;
+  Shadow& in_the_shadow_;
+  const std::size_t elements_;
+  const std::size_t bytes_;
+  bool sent_ = false;
+  bool shadow_cast_ = false;
+};
+
+// Whether all steps were performed.
+template <class Trace, class Shadow>
+bool run_straight_line(Call& call, Channel& channel, Trace trace, Shadow in_the_shadow) {
+  return StraightLine<Trace, Shadow>(call, channel, trace, in_the_shadow).run();
 }
 
 }  // namespace tutti

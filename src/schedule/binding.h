@@ -25,14 +25,16 @@ class Binding {
   };
 
   Binding() = default;
-  // granule: elements per 64 bytes, so that ranks write to lines of their own.
+  // granule: elements per 64 bytes, so that ranks write to lines of their own; a power of two.
   TUTTI_HOST_DEVICE Binding(std::size_t count, int chunks, std::size_t chunk_elements, std::size_t granule)
       : count_(count), chunk_elements_(chunk_elements), granule_(granule), chunks_(chunks) {
     const std::size_t per_round = chunk_elements * static_cast<std::size_t>(chunks);
-    rounds_ = count == 0 ? 1 : (count - 1) / per_round + 1;
+    // Short calls feel every division: most have one round and one chunk.
+    rounds_ = count <= per_round ? 1 : (count - 1) / per_round + 1;
     const std::size_t left = count - (rounds_ - 1) * per_round;
-    const std::size_t even = (left + static_cast<std::size_t>(chunks) - 1) / static_cast<std::size_t>(chunks);
-    last_elements_ = (even + granule - 1) / granule * granule;
+    const std::size_t even =
+        chunks == 1 ? left : (left + static_cast<std::size_t>(chunks) - 1) / static_cast<std::size_t>(chunks);
+    last_elements_ = (even + granule - 1) & ~(granule - 1);
     if (last_elements_ > chunk_elements) last_elements_ = chunk_elements;
   }
   // Of a vector form; the table outlives the binding.

@@ -35,6 +35,23 @@ inline void publish_line(Endpoint& endpoint, Descriptor descriptor, std::uint64_
   if (endpoint.transport != nullptr) endpoint.transport->published(endpoint);
 }
 
+// Copies a value that travels in a line. Of a memcpy of so few bytes that nobody knows beforehand, compilers make an
+// instruction that takes longer than all the rest. REQUIRES: bytes <= Line::kPayload.
+inline void copy_inline(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes >= 16) {
+    for (std::size_t at = 0; at + 16 < bytes; at += 16) std::memcpy(to + at, from + at, 16);
+    std::memcpy(to + bytes - 16, from + bytes - 16, 16);
+  } else if (bytes >= 8) {
+    std::memcpy(to, from, 8);
+    std::memcpy(to + bytes - 8, from + bytes - 8, 8);
+  } else if (bytes >= 4) {
+    std::memcpy(to, from, 4);
+    std::memcpy(to + bytes - 4, from + bytes - 4, 4);
+  } else {
+    for (std::size_t at = 0; at < bytes; ++at) to[at] = from[at];
+  }
+}
+
 // The next message from this peer, or null while it is not there.
 inline const Line* arrived(const Endpoint& endpoint) {
   const std::uint64_t number = endpoint.received + 1;

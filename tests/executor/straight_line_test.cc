@@ -1,90 +1,187 @@
+// The straight line performs the plan's own steps, and what it cannot do it leaves to the interpreter. One thread
+// drives all ranks.
 #include "executor/straight_line.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
-#include <tuple>
+#include <string>
 #include <vector>
 
 #include "collectives/registry.h"
-#include "executor/signature.h"
+#include "executor/guarded_call.h"
 #include "support/world.h"
 
 namespace tutti {
 namespace {
 
+constexpr std::size_t kChunkBytes = 8192;
+
 bool same_step(const Step& a, const Step& b) { return std::memcmp(&a, &b, sizeof(Step)) == 0; }
 
-// Parameters: ranks, elements. Two elements travel in lines, two hundred in slots.
-class StraightLine : public testing::TestWithParam<std::tuple<int, std::size_t>> {
- protected:
-  StraightLine() : world_(ranks(), {}) {
-    for (int r = 0; r < ranks(); ++r) {
-      plans_.push_back(std::make_unique<Plan>(*find_algorithm(Collective::kAllReduce, "one_shot"), world_.layout(r)));
-      inputs_.emplace_back(elements(), static_cast<float>(r + 1));
-      outputs_.emplace_back(elements(), 0.0f);
+bool comes_from(const Step& step, int peer) { return step.from == kEveryone || step.from == peer; }
+
+// All ranks' parts in one call.
+struct Calls {
+  Calls(World& all, const CallSetup& setup, std::uint64_t number) : world(all), sequence(number) {
+    for (int r = 0; r < world.ranks(); ++r) {
+      parts.push_back(std::make_unique<GuardedCall>(world, r, setup, sequence));
+      parts.back()->start();
     }
   }
 
-  static int ranks() { return std::get<0>(GetParam()); }
-  static std::size_t elements() { return std::get<1>(GetParam()); }
+  Call& operator[](int rank) { return parts[static_cast<std::size_t>(rank)]->call(); }
 
-  Call make_call(int rank, std::uint64_t sequence) {
-    const auto r = static_cast<std::size_t>(rank);
-    Call call;
-    call.plan = plans_[r].get();
-    call.reduction = {DataType::kF32, kSum, ranks(), false, false};
-    call.input = reinterpret_cast<const std::byte*>(inputs_[r].data());
-    call.output = reinterpret_cast<std::byte*>(outputs_[r].data());
-    call.element_bytes = sizeof(float);
-    call.sequence = sequence;
-    call.signature =
-        signature_of({Collective::kAllReduce, DataType::kF32, ReduceOp::Kind::kSum, 0, elements()}, sequence);
-    world_.executor(rank).start(call, elements(), 4096);
-    return call;
+  void finish() {
+    std::vector<Call*> calls;
+    for (const auto& part : parts) calls.push_back(&part->call());
+    ASSERT_TRUE(world.drive(calls, sequence)) << "nobody gets on";
+    EXPECT_TRUE(world.quiet()) << "a message was left over";
+    for (const auto& part : parts) ASSERT_EQ(part->problem(), "");
   }
 
-  std::vector<Step> run(Call& call, int rank) {
-    std::vector<Step> trace;
-    run_straight_line(
-        call, world_.channel(rank, 0), [&trace](const Step& step) { trace.push_back(step); }, [] {});
-    return trace;
-  }
-
-  World world_;
-  std::vector<std::unique_ptr<Plan>> plans_;
-  std::vector<std::vector<float>> inputs_;
-  std::vector<std::vector<float>> outputs_;
+  World& world;
+  std::uint64_t sequence;
+  std::vector<std::unique_ptr<GuardedCall>> parts;
 };
 
-TEST_P(StraightLine, PerformsExactlyTheStepsOfOneShot) {
-  std::vector<Call> calls;
-  for (int r = 0; r < ranks(); ++r) calls.push_back(make_call(r, 1));
-  for (int r = 0; r + 1 < ranks(); ++r) run(calls[static_cast<std::size_t>(r)], r);
-  const int last = ranks() - 1;
-  ASSERT_TRUE(calls.back().straight_line);
-  const std::vector<Step> trace = run(calls.back(), last);
-  const Plan& plan = *plans_.back();
-  ASSERT_EQ(static_cast<int>(trace.size()), plan.steps(0));
-  for (int i = 0; i < plan.steps(0); ++i) EXPECT_TRUE(same_step(trace[static_cast<std::size_t>(i)], plan.step(0, i)));
-  EXPECT_EQ(outputs_.back().back(), static_cast<float>(ranks() * (ranks() + 1) / 2));
+// Parameters: a collective, and its algorithm.
+class StraightLines : public testing::TestWithParam<std::pair<Collective, const char*>> {
+ protected:
+  static const Algorithm& algorithm() { return *find_algorithm(GetParam().first, GetParam().second); }
+
+  // Calls `test` with calls of all lengths, roots and numbers of ranks: longer than windows and rings, one after the
+  // other, so that credit must flow.
+  template <class Test>
+  static void for_each_call(Test test) {
+    for (const int ranks : {2, 3, 5, 8}) {
+      World world(ranks, {});
+      std::uint64_t sequence = 0;
+      for (const std::size_t count : {0, 1, 2, 24, 25, 512, 513, 1024}) {
+        for (const int root : is_rooted(algorithm().collective) ? std::vector{0, ranks - 1} : std::vector{0}) {
+          for (const bool in_place : {false, true}) {
+            const CallSetup setup{&algorithm(), root, count, in_place, kChunkBytes, 1, Buffers::kPrivate};
+            SCOPED_TRACE(std::to_string(ranks) + " ranks: " + setup.text());
+            test(world, setup, sequence);
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+};
+
+TEST_P(StraightLines, PerformExactlyTheStepsOfTheSchedule) {
+  for_each_call([](World& world, const CallSetup& setup, std::uint64_t& sequence) {
+    Calls calls(world, setup, ++sequence);
+    std::vector<std::vector<Step>> traces(static_cast<std::size_t>(world.ranks()));
+    int shadows = 0;
+    // Nobody is waited for twice: all have sent before anybody's second turn.
+    for (int turn = 0; turn < 2; ++turn) {
+      for (int r = 0; r < world.ranks(); ++r) {
+        ASSERT_TRUE(calls[r].straight_line || turn > 0);
+        calls[r].straight_line = false;
+        run_straight_line(
+            calls[r], world.channel(r, 0),
+            [&](const Step& step) { traces[static_cast<std::size_t>(r)].push_back(step); }, [&] { ++shadows; });
+      }
+    }
+    EXPECT_EQ(shadows, 2 * world.ranks()) << "once in each run";
+    for (int r = 0; r < world.ranks(); ++r) {
+      const Plan plan(*setup.algorithm, world.layout(r));
+      const std::vector<Step>& trace = traces[static_cast<std::size_t>(r)];
+      ASSERT_EQ(static_cast<int>(trace.size()), plan.steps(setup.root));
+      for (int i = 0; i < plan.steps(setup.root); ++i) {
+        ASSERT_TRUE(same_step(trace[static_cast<std::size_t>(i)], plan.step(setup.root, i))) << "rank " << r;
+      }
+    }
+    calls.finish();
+  });
 }
 
-TEST_P(StraightLine, LeavesALatePeerToTheInterpreter) {
-  for (std::uint64_t sequence = 1; sequence < 20; ++sequence) {  // longer than the window: credits must flow
-    std::vector<Call> calls;
-    for (int r = 0; r < ranks(); ++r) calls.push_back(make_call(r, sequence));
-    EXPECT_EQ(run(calls[0], 0).size(), 1u) << "the value is sent, and nobody else has come yet";
-    calls[0].straight_line = false;
-    std::vector<Call*> all;
-    for (Call& call : calls) all.push_back(&call);
-    ASSERT_TRUE(world_.drive(all, sequence));
-    for (const auto& output : outputs_) EXPECT_EQ(output.back(), static_cast<float>(ranks() * (ranks() + 1) / 2));
+TEST_P(StraightLines, LeaveACallAtTheStepThatNeedsALatePeer) {
+  for_each_call([](World& world, const CallSetup& setup, std::uint64_t& sequence) {
+    for (int late = 0; late < world.ranks(); ++late) {
+      Calls calls(world, setup, ++sequence);
+      for (int turn = 0; turn < 2; ++turn) {
+        for (int r = 0; r < world.ranks(); ++r) {
+          if (r != late) world.executor(r).progress(calls[r]);
+        }
+      }
+      for (int r = 0; r < world.ranks(); ++r) {
+        if (r == late) continue;
+        const Plan plan(*setup.algorithm, world.layout(r));
+        int step = 0;
+        while (step < plan.steps(setup.root) && !comes_from(plan.step(setup.root, step), late)) ++step;
+        const Call::Cursor& cursor = calls[r].cursors.front();
+        if (step < plan.steps(setup.root)) {
+          EXPECT_EQ(cursor.step, step) << "rank " << r << " waits for rank " << late;
+        } else {
+          EXPECT_EQ(cursor.round, 1u) << "rank " << r << " needs nothing of rank " << late;
+        }
+      }
+      calls.finish();
+      if (HasFatalFailure()) return;
+    }
+  });
+}
+
+TEST_P(StraightLines, FindAPeerInAnotherCall) {
+  for (const std::size_t count : {2, 200}) {
+    World world(3, {});
+    const CallSetup setup{&algorithm(), 0, count, false, kChunkBytes, 1, Buffers::kPrivate};
+    constexpr int kOdd = 0;  // the root, where there is one: it sends, or receives from everybody
+    Calls calls(world, setup, 1);
+    calls[kOdd].signature += 1 << 16;
+    for (int turn = 0; turn < 2; ++turn) {
+      for (int r = 0; r < 3; ++r) {
+        if (world.executor(r).mismatch().peer < 0) world.executor(r).progress(calls[r]);
+      }
+    }
+    for (int r = 0; r < 3; ++r) {
+      const Plan plan(*setup.algorithm, world.layout(r));
+      bool looks = false;
+      for (int i = 0; i < plan.steps(0); ++i) {
+        looks |= r == kOdd ? receives(plan.step(0, i)) : comes_from(plan.step(0, i), kOdd);
+      }
+      EXPECT_EQ(world.executor(r).mismatch().peer >= 0, looks) << "rank " << r;
+    }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, StraightLine, testing::Combine(testing::Values(2, 3, 5, 8), testing::Values(2, 200)));
+INSTANTIATE_TEST_SUITE_P(
+    Algorithms, StraightLines,
+    testing::Values(std::pair{Collective::kAllReduce, "one_shot"}, std::pair{Collective::kAllGather, "one_shot"},
+                    std::pair{Collective::kReduceScatter, "two_shot"}, std::pair{Collective::kBroadcast, "one_shot"},
+                    std::pair{Collective::kReduce, "one_shot"}, std::pair{Collective::kGather, "one_shot"},
+                    std::pair{Collective::kScatter, "one_shot"}, std::pair{Collective::kAllToAll, "one_shot"},
+                    std::pair{Collective::kBarrier, "one_shot"}),
+    [](const auto& info) { return std::string(name(info.param.first)); });
+
+// What it does not know keeps to the interpreter: values in scratch or of several chunks, steps that forward.
+TEST(StraightLine, IsNotForAlgorithmsThatItDoesNotKnow) {
+  World world(4, {});
+  for (const auto& [collective, name] :
+       {std::pair{Collective::kAllReduce, "two_shot"}, std::pair{Collective::kAllReduce, "recursive_doubling"},
+        std::pair{Collective::kAllGather, "recursive_doubling"}, std::pair{Collective::kBroadcast, "binomial"}}) {
+    EXPECT_FALSE(Plan(*find_algorithm(collective, name), world.layout(0)).is_straight()) << name;
+  }
+}
+
+TEST(StraightLine, IsForShortCallsOfOneRound) {
+  World world(2, {});
+  const Algorithm& algorithm = *find_algorithm(Collective::kAllReduce, "one_shot");
+  for (const std::size_t count : {1023, 1024, 1025}) {
+    GuardedCall call(world, 0, {&algorithm, 0, count, false, kChunkBytes, 1, Buffers::kPrivate}, 1);
+    call.start();
+    EXPECT_EQ(call.call().straight_line, count * sizeof(float) <= kLongestStraightLine);
+  }
+  GuardedCall rounds(world, 0, {&algorithm, 0, 1024, false, kChunkBytes / 4, 1, Buffers::kPrivate}, 1);
+  rounds.start();
+  EXPECT_FALSE(rounds.call().straight_line);
+}
 
 }  // namespace
 }  // namespace tutti
