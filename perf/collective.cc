@@ -4,8 +4,7 @@ namespace tutti::perf {
 
 Shape whole(std::size_t count, int, std::size_t) { return {count, count, count}; }
 
-Shape divided(std::size_t count, int ranks, std::size_t element_bytes) {
-  const std::size_t granule = 16 / element_bytes;
+Shape divided(std::size_t count, int ranks, std::size_t granule) {
   const std::size_t n = static_cast<std::size_t>(ranks);
   const std::size_t block = count / n / granule * granule;
   return {block * n, block * n, block};

@@ -19,10 +19,10 @@ struct Shape {
 };
 
 // Every rank contributes `count` elements and receives as many.
-Shape whole(std::size_t count, int ranks, std::size_t element_bytes);
-// `count` elements in all, divided over the ranks: blocks are rounded down to 16 bytes, as in nccl-tests, so that the
-// smallest sizes can be empty. Returned are send = recv = block·ranks; who gathers or scatters narrows one of them.
-Shape divided(std::size_t count, int ranks, std::size_t element_bytes);
+Shape whole(std::size_t count, int ranks, std::size_t granule);
+// `count` elements in all, divided over the ranks: blocks are rounded down to multiples of `granule` elements, so that
+// the smallest sizes can be empty. Returned are send = recv = block·ranks; who gathers or scatters narrows one of them.
+Shape divided(std::size_t count, int ranks, std::size_t granule);
 
 // Who wrote a part of the output: a rank's input, or the reduction of all inputs.
 inline constexpr int kReduction = -1;
@@ -59,7 +59,7 @@ struct Collective {
   bool in_place_defined = true;
   int min_ranks = 1;
   const char* note = nullptr;  // a line for the header
-  Shape (*shape)(std::size_t count, int ranks, std::size_t element_bytes);
+  Shape (*shape)(std::size_t count, int ranks, std::size_t granule);
   std::vector<Segment> (*expected)(const Shape& shape, int rank, int ranks, int root);
   void (*run)(const Call& call);
   // Bus bandwidth over algorithm bandwidth.

@@ -8,8 +8,8 @@ int main(int argc, char** argv) {
               .plan_name = "gather",
               .rooted = true,
               .shape =
-                  [](std::size_t count, int ranks, std::size_t element_bytes) {
-                    Shape shape = divided(count, ranks, element_bytes);
+                  [](std::size_t count, int ranks, std::size_t granule) {
+                    Shape shape = divided(count, ranks, granule);
                     shape.send = shape.send_offset = shape.count;
                     return shape;
                   },

@@ -93,6 +93,8 @@ int parse_options(int argc, const char* const* argv, Options& options) {
       ->check(CLI::IsMember({"private", "library"}));
   app.add_option("--single", options.single_calls, "single calls that are timed apart, 0 none (what 0.1 s gives)")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--granule", options.granule_bytes, "divided buffers are rounded to blocks of so many bytes (16)")
+      ->check(CLI::Range(1, 4096));
   app.add_option("--plot", options.plot_file, "draw time and bus bandwidth against size, as SVG");
   for (GpuFlag& flag : gpu_flags) app.add_option(flag.names, flag.value)->group("");  // not in the help
 

@@ -38,7 +38,8 @@ struct Options {
 
   bool touch = true;
   bool library_buffers = false;
-  int single_calls = -1;  // -1: as many as fit in a tenth of a second
+  int granule_bytes = 16;  // nccl-tests' number
+  int single_calls = -1;   // -1: as many as fit in a tenth of a second
   std::string plot_file;
 
   // The size that follows `bytes` in the sweep.

@@ -9,8 +9,8 @@ int main(int argc, char** argv) {
               .rooted = true,
               .input_at_root_only = true,
               .shape =
-                  [](std::size_t count, int ranks, std::size_t element_bytes) {
-                    Shape shape = divided(count, ranks, element_bytes);
+                  [](std::size_t count, int ranks, std::size_t granule) {
+                    Shape shape = divided(count, ranks, granule);
                     shape.recv = shape.recv_offset = shape.count;
                     return shape;
                   },

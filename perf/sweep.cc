@@ -66,7 +66,8 @@ class Sweep {
 
   void one_size(const Subject& subject, std::size_t bytes, Data& data) {
     const std::size_t width = element_size(subject.type);
-    const Shape shape = collective_.shape(bytes / width, rank_.ranks, width);
+    const std::size_t granule = std::max<std::size_t>(static_cast<std::size_t>(options_.granule_bytes) / width, 1);
+    const Shape shape = collective_.shape(bytes / width, rank_.ranks, granule);
     Row row;
     row.bytes = std::max(shape.send, shape.recv) * width;
     row.count = shape.count;

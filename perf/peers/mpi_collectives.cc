@@ -2,9 +2,11 @@
 // buffers (rewrites its input, reads its output), a barrier, one call; the slowest rank's time counts. Built by
 // perf/compare, once for each MPI library that it finds.
 //
-//   mpi_collectives COLLECTIVE MIN_BYTES MAX_BYTES      prints "bytes p05 p50" in microseconds, one line a size
+//   mpi_collectives COLLECTIVE BYTES...      prints "bytes p05 p50" in microseconds, one line a size
 //
-// COLLECTIVE: all_reduce, all_gather, reduce_scatter, broadcast. Bytes as nccl-tests reports them: of the larger side.
+// COLLECTIVE: all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, gather, scatter, sendrecv,
+// barrier. Bytes as nccl-tests reports them: of the larger side. A barrier has none; its bytes only say how often it is
+// called.
 #include <mpi.h>
 
 #include <algorithm>
@@ -14,69 +16,126 @@
 #include <string>
 #include <vector>
 
+#include "perf/peers/iterations.h"
+
 namespace {
 
-int iterations(std::size_t bytes) {
-  if (bytes <= 4096) return 2000;
-  if (bytes <= 262144) return 500;
-  return bytes <= 4194304 ? 80 : 12;
+struct Rank {
+  int rank;
+  int ranks;
+};
+
+// What a rank contributes to a call of so many floats, what it receives, and what is said to MPI.
+struct Shape {
+  std::size_t input;
+  std::size_t output;
+  int count;
+};
+
+struct Collective {
+  const char* name;
+  bool divided;  // the floats are divided over the ranks
+  Shape (*shape)(std::size_t whole, std::size_t block);
+  void (*call)(const Rank&, float* input, float* output, int count);
+};
+
+// Even ranks send first, as in sendrecv_perf.
+void exchange(const Rank& me, float* input, float* output, int count) {
+  const int next = (me.rank + 1) % me.ranks;
+  const int previous = (me.rank + me.ranks - 1) % me.ranks;
+  if (me.rank % 2 == 0) MPI_Send(input, count, MPI_FLOAT, next, 0, MPI_COMM_WORLD);
+  MPI_Recv(output, count, MPI_FLOAT, previous, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (me.rank % 2 != 0) MPI_Send(input, count, MPI_FLOAT, next, 0, MPI_COMM_WORLD);
 }
 
-void call(const std::string& collective, const float* input, float* output, int count) {
-  if (collective == "all_reduce") {
-    MPI_Allreduce(input, output, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  } else if (collective == "all_gather") {
-    MPI_Allgather(input, count, MPI_FLOAT, output, count, MPI_FLOAT, MPI_COMM_WORLD);
-  } else if (collective == "reduce_scatter") {
-    MPI_Reduce_scatter_block(input, output, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  } else {
-    MPI_Bcast(output, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+Shape all_to_all_shape(std::size_t whole, std::size_t block) { return {whole, whole, static_cast<int>(block)}; }
+Shape same_shape(std::size_t whole, std::size_t) { return {whole, whole, static_cast<int>(whole)}; }
+Shape gathered_shape(std::size_t whole, std::size_t block) { return {block, whole, static_cast<int>(block)}; }
+Shape scattered_shape(std::size_t whole, std::size_t block) { return {whole, block, static_cast<int>(block)}; }
+Shape no_shape(std::size_t, std::size_t) { return {0, 0, 0}; }
+
+constexpr Collective kCollectives[] = {
+    {"all_reduce", false, same_shape,
+     [](const Rank&, float* in, float* out, int n) { MPI_Allreduce(in, out, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }},
+    {"all_gather", true, gathered_shape,
+     [](const Rank&, float* in, float* out, int n) {
+       MPI_Allgather(in, n, MPI_FLOAT, out, n, MPI_FLOAT, MPI_COMM_WORLD);
+     }},
+    {"reduce_scatter", true, scattered_shape,
+     [](const Rank&, float* in, float* out, int n) {
+       MPI_Reduce_scatter_block(in, out, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+     }},
+    {"broadcast", false, same_shape,
+     [](const Rank& me, float* in, float* out, int n) {
+       MPI_Bcast(me.rank == 0 ? in : out, n, MPI_FLOAT, 0, MPI_COMM_WORLD);
+     }},
+    {"reduce", false, same_shape,
+     [](const Rank&, float* in, float* out, int n) { MPI_Reduce(in, out, n, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD); }},
+    {"all_to_all", true, all_to_all_shape,
+     [](const Rank&, float* in, float* out, int n) {
+       MPI_Alltoall(in, n, MPI_FLOAT, out, n, MPI_FLOAT, MPI_COMM_WORLD);
+     }},
+    {"gather", true, gathered_shape,
+     [](const Rank&, float* in, float* out, int n) {
+       MPI_Gather(in, n, MPI_FLOAT, out, n, MPI_FLOAT, 0, MPI_COMM_WORLD);
+     }},
+    {"scatter", true, scattered_shape,
+     [](const Rank&, float* in, float* out, int n) {
+       MPI_Scatter(in, n, MPI_FLOAT, out, n, MPI_FLOAT, 0, MPI_COMM_WORLD);
+     }},
+    {"sendrecv", false, same_shape, exchange},
+    {"barrier", false, no_shape, [](const Rank&, float*, float*, int) { MPI_Barrier(MPI_COMM_WORLD); }},
+};
+
+const Collective* find(const std::string& name) {
+  for (const Collective& collective : kCollectives) {
+    if (name == collective.name) return &collective;
   }
+  return nullptr;
+}
+
+volatile float sink = 0;
+
+void measure(const Collective& collective, const Rank& me, std::size_t bytes) {
+  const std::size_t whole = bytes / sizeof(float);
+  const std::size_t block = whole / static_cast<std::size_t>(me.ranks);
+  const Shape shape = collective.shape(collective.divided ? block * static_cast<std::size_t>(me.ranks) : whole, block);
+  std::vector<float> input(shape.input);
+  std::vector<float> output(shape.output);
+  const int timed = tutti::perf::peers::iterations(bytes);
+  std::vector<double> times;
+  for (int i = -timed / 5 - 2; i < timed; ++i) {
+    std::fill(input.begin(), input.end(), static_cast<float>(me.rank + 1));
+    float sum = 0;
+    for (const float value : output) sum += value;
+    sink = sum;
+    MPI_Barrier(MPI_COMM_WORLD);
+    const auto start = std::chrono::steady_clock::now();
+    collective.call(me, input.data(), output.data(), shape.count);
+    double time = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    double slowest = 0;
+    MPI_Reduce(&time, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (i >= 0) times.push_back(slowest);
+  }
+  if (me.rank != 0) return;
+  std::sort(times.begin(), times.end());
+  std::printf("%zu %.4f %.4f\n", bytes, times[times.size() / 20], times[times.size() / 2]);
+  std::fflush(stdout);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: mpi_collectives COLLECTIVE MIN_BYTES MAX_BYTES\n");
+  const Collective* collective = argc > 2 ? find(argv[1]) : nullptr;
+  if (collective == nullptr) {
+    std::fprintf(stderr, "usage: mpi_collectives COLLECTIVE BYTES...\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
+    return 2;
   }
-  const std::string collective = argv[1];
-  int rank = 0;
-  int ranks = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const bool gathers = collective == "all_gather";
-  const bool scatters = collective == "reduce_scatter";
-  volatile float sink = 0;
-  for (std::size_t bytes = std::strtoull(argv[2], nullptr, 10); bytes <= std::strtoull(argv[3], nullptr, 10);
-       bytes *= 2) {
-    const std::size_t whole = bytes / sizeof(float);
-    const std::size_t block = whole / static_cast<std::size_t>(ranks);
-    std::vector<float> input(gathers ? block : whole);
-    std::vector<float> output(scatters ? block : whole);
-    const int count = static_cast<int>(gathers || scatters ? block : whole);
-    const int timed = iterations(bytes);
-    std::vector<double> times;
-    for (int i = -timed / 5 - 2; i < timed; ++i) {
-      std::fill(input.begin(), input.end(), static_cast<float>(rank + 1));
-      float sum = 0;
-      for (const float value : output) sum += value;
-      sink = sum;
-      MPI_Barrier(MPI_COMM_WORLD);
-      const auto start = std::chrono::steady_clock::now();
-      call(collective, input.data(), output.data(), count);
-      double time = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      double slowest = 0;
-      MPI_Reduce(&time, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-      if (i >= 0) times.push_back(slowest * 1e6);
-    }
-    if (rank != 0) continue;
-    std::sort(times.begin(), times.end());
-    std::printf("%zu %.4f %.4f\n", bytes, times[times.size() / 20], times[times.size() / 2]);
-    std::fflush(stdout);
-  }
+  Rank me{};
+  MPI_Comm_rank(MPI_COMM_WORLD, &me.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &me.ranks);
+  for (int i = 2; i < argc; ++i) measure(*collective, me, std::strtoull(argv[i], nullptr, 10));
   MPI_Finalize();
-  return sink > 1e30f ? 1 : 0;
 }

@@ -95,11 +95,12 @@ TEST(Data, AveragesMayBeOffByTheTolerance) {
   }
 }
 
-TEST(Shapes, BlocksAreMultiplesOf16Bytes) {
+TEST(Shapes, BlocksAreMultiplesOfTheGranule) {
   EXPECT_EQ(divided(100, 3, 4).count, 32u);
   EXPECT_EQ(divided(100, 3, 4).send, 96u);
   EXPECT_EQ(divided(2, 2, 4).count, 0u);
-  EXPECT_EQ(divided(100, 3, 1).count, 32u);
+  EXPECT_EQ(divided(2, 2, 1).count, 1u);
+  EXPECT_EQ(divided(100, 3, 16).count, 32u);
   EXPECT_EQ(whole(100, 3, 4).recv, 100u);
 }
 

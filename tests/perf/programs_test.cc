@@ -1,4 +1,4 @@
-// The nine programs as a user starts them: alone, with threads, under mpirun.
+// The programs as a user starts them: alone, with threads, under mpirun.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -113,6 +113,18 @@ TEST(PerfPrograms, NeedNoLauncher) {
     EXPECT_NE(outcome.text.find("# Out of bounds values : 0 OK"), std::string::npos) << outcome.text;
     EXPECT_NE(outcome.text.find("Rank  1"), std::string::npos) << outcome.text;
   }
+}
+
+TEST(PerfPrograms, BarriersAreTimedToo) {
+  const Outcome outcome = shell(mpirun(2) + program("barrier") + " -b 8 -e 8 -n 2 -T 60");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_EQ(rows(outcome.text), 1u) << outcome.text;
+}
+
+TEST(PerfPrograms, BlocksAreAsSmallAsTheGranuleAllows) {
+  const Outcome outcome = shell(program("all_gather") + " -t 2 -b 8 -e 8 -n 2 --granule 4 -T 60");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("           8             1     float"), std::string::npos) << outcome.text;
 }
 
 TEST(PerfPrograms, OneRankAloneWorks) {
