@@ -19,35 +19,31 @@ CollectiveCalls::CollectiveCalls(CallContext& context, const Parts& parts)
 std::uint64_t CollectiveCalls::run(const CollectiveArguments& arguments, std::chrono::milliseconds limit) {
   const bool in_place = check_arguments(arguments, context_.rank(), context_.ranks(), context_.name());
   const std::uint64_t turn = order_.take();
-  Call* call = order_.is_called(turn) ? begin_short(arguments, in_place, turn) : nullptr;
-  if (call != nullptr && executor_->progress(*call) == Progress::kDone) {
-    end_short(arguments, *call, turn);
-    return turn + 1;
-  }
+  ShortCall* kept = order_.is_called(turn) ? find_short(arguments) : nullptr;
+  if (kept != nullptr && repeat(*kept, arguments, in_place, turn)) return turn + 1;
   CollectiveOperation operation(*this, arguments, in_place, limit);
-  operation.take_over(turn, call);
+  operation.take_over(turn, kept != nullptr ? &kept->call : nullptr);
   if (const Progress progress = operation.progress(); progress != Progress::kDone) drive(operation, progress);
   return operation.sequence();
 }
 
-Call* CollectiveCalls::begin_short(const CollectiveArguments& arguments, bool in_place, std::uint64_t turn) {
+ShortCall* CollectiveCalls::find_short(const CollectiveArguments& arguments) {
   if (arguments.blocks != nullptr || context_.closed() || context_.health().failed()) return nullptr;
-  const CallShape shape = shape_of(arguments);
-  Call* call = short_calls_.find(shape);
-  if (call == nullptr) return nullptr;
-  call->input = static_cast<const std::byte*>(arguments.input);
-  call->output = static_cast<std::byte*>(arguments.output);
-  call->in_place = in_place;
-  call->sequence = turn + 1;
-  call->signature = context_.log().sign(shape, call->sequence);
-  executor_->restart(*call);
-  return call;
+  return short_calls_.find(shape_of(arguments));
 }
 
-void CollectiveCalls::end_short(const CollectiveArguments& arguments, const Call& call, std::uint64_t turn) {
+bool CollectiveCalls::repeat(ShortCall& kept, const CollectiveArguments& arguments, bool in_place, std::uint64_t turn) {
+  Call& call = kept.call;
+  call.input = static_cast<const std::byte*>(arguments.input);
+  call.output = static_cast<std::byte*>(arguments.output);
+  call.in_place = in_place;
+  call.sequence = turn + 1;
+  call.signature = context_.log().sign(kept.kinds, arguments.count, call.sequence);
+  if (executor_->repeat(call) != Progress::kDone) return false;
   OperationLog::end(call.entry, Phase::kDone, false);
-  counters_[static_cast<std::size_t>(arguments.collective)].count_in_turn(size_of(arguments, context_.ranks()));
+  counters_[static_cast<std::size_t>(arguments.collective)].count_in_turn(kept.bytes);
   order_.pass(turn);
+  return true;
 }
 
 std::unique_ptr<Operation> CollectiveCalls::prepare(const CollectiveArguments& arguments,

@@ -53,9 +53,10 @@ class CollectiveCalls {
   friend class CollectiveOperation;
 
   const Plan& plan_for(const Choice& choice);
-  // One of the short calls, begun. Null: there is no such call, or it must not run. REQUIRES: it is called.
-  Call* begin_short(const CollectiveArguments& arguments, bool in_place, std::uint64_t turn);
-  void end_short(const CollectiveArguments& arguments, const Call& call, std::uint64_t turn);
+  // Null: no call of this shape was kept, or it must not run. REQUIRES: its turn.
+  ShortCall* find_short(const CollectiveArguments& arguments);
+  // Makes the call, and passes the turn. False: it has begun and waits for peers, or has failed.
+  bool repeat(ShortCall& kept, const CollectiveArguments& arguments, bool in_place, std::uint64_t turn);
 
   CallContext& context_;
   const Layout& layout_;

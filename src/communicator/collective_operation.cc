@@ -157,7 +157,7 @@ void CollectiveOperation::check(Clock::duration idle) {
 Progress CollectiveOperation::end() {
   OperationLog::end(call_.entry, Phase::kDone, bytes_ >= kTimedBytes);
   if (wait_.rank() >= 0 && wait_.time() >= kShortestWait) calls_.arrivals_.count(wait_.rank(), wait_.time());
-  if (call_.repeatable) calls_.short_calls_.keep(call_);
+  if (call_.repeatable) calls_.short_calls_.keep(call_, bytes_);
   if (!is_split(shape_)) calls_.counters_[static_cast<std::size_t>(shape_.collective)].count_in_turn(bytes_);
   calls_.order_.pass(turn_);
   return Progress::kDone;

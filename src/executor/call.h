@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "executor/operation_log.h"
 #include "executor/plan.h"
@@ -35,9 +36,17 @@ struct Call {
   int channels = 1;
   std::uint8_t ring = 0;  // which of a channel's rings its messages take slots from
   bool in_place = false;
-  bool straight_line = false;      // progress() may try run_straight_line() first
-  bool repeatable = false;         // … and what start() found holds for calls of this shape with any buffers
-  ReadyReduction ready_reduction;  // of a straight line
+  bool straight_line = false;  // progress() may try run_straight_line() first
+  bool repeatable = false;     // … and what start() found holds for calls of this shape with any buffers
+
+  // Of a call that may go in a straight line: looked up once, because looking up would take a good part of it.
+  struct Straight {
+    std::span<const Step> steps;  // the plan's
+    std::size_t elements = 0;     // of each value
+    std::size_t bytes = 0;
+    ReadyReduction reduction;
+  };
+  Straight straight;
 
   // Where a channel stands. Channel c executes rounds c, c + channels, c + 2·channels …
   struct Cursor {

@@ -31,13 +31,12 @@ class Executor {
   // blocks) and chunk_bytes give the rest. Throws Error(kSystem) when memory for a long message is not to be had.
   virtual void start(Call& call, std::size_t count, std::size_t chunk_bytes) = 0;
 
-  // Makes a call ready to run once more that start() has made repeatable and that is over: it has new buffers, sequence
-  // and signature.
-  virtual void restart(Call& call) = 0;
-
   // Carries the call on as far as it goes. kAgain: it waits for a peer. kFailed: the communicator has failed and Health
   // has the reason, or mismatch() tells why it has to fail.
   virtual Progress progress(Call& call) = 0;
+  // The same for a call that start() has made repeatable and that is over: once more, with new buffers, sequence and
+  // signature.
+  virtual Progress repeat(Call& call) = 0;
   // Whether the last progress() that answered kAgain had done a step before it got stuck.
   virtual bool advanced() const = 0;
   // The peers whose messages or room the call waits for now, by rank: for messages.

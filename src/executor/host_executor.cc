@@ -66,6 +66,7 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
                        !call.shared_output && first.endpoints().size() <= kMostStraightLinePeers + 1 &&
                        !first_changes(call.reduction.op);
   call.repeatable = call.straight_line && longest < shortest_read_;
+  if (call.straight_line) call.straight = {call.plan->stored(call.root), call.binding.elements(0, 0), longest, {}};
   // A straight line enters it while it waits for the peers, where the time costs nothing.
   if (!call.straight_line) enter_in_log(call, false);
   call.ring = longest <= kSmallChunk && needed <= first.rings()[0].size() ? 0 : 1;
@@ -75,10 +76,10 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   }
 }
 
-void HostExecutor::restart(Call& call) {
+Progress HostExecutor::repeat(Call& call) {
   begin(call);
   call.entry = nullptr;
-  call.straight_line = true;
+  return go_straight(call) ? Progress::kDone : progress(call);
 }
 
 void HostExecutor::begin(Call& call) {
@@ -89,18 +90,22 @@ void HostExecutor::begin(Call& call) {
   }
 }
 
-Progress HostExecutor::progress(Call& call) {
-  if (health_.failed()) return Progress::kFailed;
-  if (call.straight_line) {
-    call.straight_line = false;
-    const bool done = run_straight_line(
-        call, *channels_.front(), [](const Step&) {}, [&] { enter_in_log(call, true); });
-    if (done) {
-      publish(progress_, call.sequence);  // as finish() would, which has no transports and no buffers to wait for here
-      return Progress::kDone;
-    }
+// Whether that was all. REQUIRES: call.straight_line when it was started.
+bool HostExecutor::go_straight(Call& call) {
+  call.straight_line = false;
+  const bool done = run_straight_line(
+      call, *channels_.front(), [](const Step&) {}, [&] { enter_in_log(call, true); });
+  if (done) {
+    publish(progress_, call.sequence);  // as finish() does, which has no transports and no buffers to wait for here
+  } else {
     OperationLog::stamp(call.entry);
   }
+  return done;
+}
+
+Progress HostExecutor::progress(Call& call) {
+  if (health_.failed()) return Progress::kFailed;
+  if (call.straight_line && go_straight(call)) return Progress::kDone;
   bool all_done = true;
   for (int channel = 0; channel < call.channels; ++channel) {
     switch (advance(call, channel)) {

@@ -27,7 +27,7 @@ class HostExecutor final : public Executor {
   void read_in_place_from(std::size_t bytes) { shortest_read_ = bytes; }
 
   void start(Call& call, std::size_t count, std::size_t chunk_bytes) override;
-  void restart(Call& call) override;
+  Progress repeat(Call& call) override;
   Progress progress(Call& call) override;
   bool advanced() const override { return idle_turns_ <= 1; }
   std::vector<int> awaited(const Call& call) const override;
@@ -37,6 +37,7 @@ class HostExecutor final : public Executor {
 
  private:
   void begin(Call& call);
+  bool go_straight(Call& call);
   Progress advance(Call& call, int channel);
   bool finish(const Call& call);
   bool buffers_released(const Call& call);

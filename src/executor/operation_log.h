@@ -38,7 +38,7 @@ struct OperationRecord {
   int peer = -1;                // of a transfer; -1: any
   int tag = 0;                  // of a transfer
   // Zero: not yet, or not known. Looking at a clock costs more than a short call may: `issued` has the resolution of
-  // the kernel's tick (1 to 10 ms), of calls that did not wait only every eighth has it, and of those only long ones
+  // the kernel's tick (1 to 10 ms), of calls that did not wait only every 32nd has it, and of those only long ones
   // have `ended`.
   Time issued{0};
   Time started{0};  // when its turn came, if it had to wait for that
@@ -73,9 +73,12 @@ class OperationLog {
 
   // The word that the messages of a collective carry. One thread at a time: whose turn it is. A call like the one
   // before it costs next to nothing.
-  std::uint64_t sign(const CallShape& shape, std::uint64_t sequence);
+  std::uint64_t sign(const CallShape& shape, std::uint64_t sequence) {
+    return sign(kinds_of(shape), shape.count, sequence);
+  }
+  std::uint64_t sign(std::uint64_t kinds, std::uint64_t count, std::uint64_t sequence);
   // Enters a collective whose turn it is. `quick`: one of which every few nanoseconds matter, so that only every
-  // eighth gets its time; stamp() gives it to others when it turns out that they wait.
+  // 32nd gets its time; stamp() gives it to others when it turns out that they wait.
   Entry* enter(const CallShape& shape, std::uint64_t sequence, std::uint64_t signature, bool quick);
   static void stamp(Entry* entry) {
     if (entry != nullptr && peek(entry->issued) == 0) publish(entry->issued, coarse_now());  // observed by read()
@@ -107,7 +110,7 @@ class OperationLog {
   void switch_recording(bool on) { recording_ = on; }
 
  private:
-  static constexpr std::uint64_t kTimedCalls = 8;
+  static constexpr std::uint64_t kTimedCalls = 32;
   static constexpr int kTries = 64;  // places that a transfer looks at for one that is free
 
   // The word that changes while an operation goes on: 3 bits say whether the entry is used and which Phase it is in,
@@ -150,13 +153,12 @@ class OperationLog {
   std::array<Entry, kEntries> transfers_;
 };
 
-inline std::uint64_t OperationLog::sign(const CallShape& shape, std::uint64_t sequence) {
+inline std::uint64_t OperationLog::sign(std::uint64_t kinds, std::uint64_t count, std::uint64_t sequence) {
   if (!recording_) return sequence & 0xFFFF;
-  const std::uint64_t kinds = kinds_of(shape);
-  if (kinds != next_.kinds || shape.count != next_.count) {
+  if (kinds != next_.kinds || count != next_.count) {
     next_.kinds = kinds;
-    next_.count = shape.count;
-    next_.shape_hash = hash_of(kinds, shape.count);
+    next_.count = count;
+    next_.shape_hash = hash_of(kinds, count);
   }
   if (sequence != next_.sequence) next_.sequence_hash = mix(sequence);
   return signature_of(next_.shape_hash, next_.sequence_hash, sequence);

@@ -29,16 +29,11 @@ template <class Trace, class Shadow>
 class StraightLine {
  public:
   StraightLine(Call& call, Channel& channel, Trace& trace, Shadow& in_the_shadow)
-      : call_(call),
-        channel_(channel),
-        trace_(trace),
-        in_the_shadow_(in_the_shadow),
-        elements_(call.binding.elements(0, 0)),
-        bytes_(elements_ * call.element_bytes) {}
+      : call_(call), channel_(channel), trace_(trace), in_the_shadow_(in_the_shadow), bytes_(call.straight.bytes) {}
 
   // Whether all steps were performed.
   bool run() {
-    const std::span<const Step> steps = call_.plan->stored(call_.root);
+    const std::span<const Step> steps = call_.straight.steps;
     std::size_t next = static_cast<std::size_t>(call_.cursors.front().step);
     for (; next < steps.size() && perform(steps[next]); ++next) trace_(steps[next]);
     call_.cursors.front().step = static_cast<int>(next);
@@ -117,21 +112,22 @@ class StraightLine {
     }
     if (contributes && from.own_place == from.endpoints.size()) sources[count++] = at(step.source_space, step.source);
     if (bytes > 0) {
-      call_.ready_reduction.run(sources.data(), at(step.destination_space, step.destination), elements_);
+      call_.straight.reduction.run(sources.data(), at(step.destination_space, step.destination),
+                                   call_.straight.elements);
     }
     for (Endpoint* endpoint : from.endpoints) take(*endpoint);
     return true;
   }
 
   void look_up(int sources, bool last) {
-    if (call_.ready_reduction.is_for(sources, last)) return;
+    if (call_.straight.reduction.is_for(sources, last)) return;
     Reduction reduction = call_.reduction;
     reduction.last = last;
-    call_.ready_reduction = ReadyReduction(reduction, sources);
+    call_.straight.reduction = ReadyReduction(reduction, sources);
   }
 
   // The value of the next message of a peer, where it lies; null when it is not there soon, or is not as it should be.
-  const std::byte* await(const Endpoint& endpoint, std::size_t bytes) {
+  const std::byte* await(Endpoint& endpoint, std::size_t bytes) {
     if (sent_) cast_shadow();
     const Line* line = arrived(endpoint);
     for (int looks = 0; line == nullptr && looks < kLooks; ++looks) {
@@ -140,10 +136,25 @@ class StraightLine {
       line = arrived(endpoint);
     }
     if (line == nullptr || line->signature != call_.signature) return nullptr;
-    const Descriptor descriptor = Descriptor::unpack(line->descriptor);
-    if (descriptor.length != bytes) return nullptr;
-    if (bytes <= Line::kPayload) return descriptor.way == Way::kInline ? line->payload : nullptr;
-    if (descriptor.way != Way::kSlot || !lies_in_slots(endpoint, descriptor)) return nullptr;
+    if (bytes > Line::kPayload) return in_slot(endpoint, line->descriptor, static_cast<std::uint32_t>(bytes));
+    return line->descriptor == Descriptor{Way::kInline, 0, static_cast<std::uint32_t>(bytes)}.pack() ? line->payload
+                                                                                                     : nullptr;
+  }
+
+  // Where a message in a slot lies; null when that cannot be. A rank that only receives guesses the place: then the
+  // processor reads line and slot at the same time, and not one after the other, and whether the guess was right it
+  // finds out later. (In an exchange it would read the slot before the peer has written it, and be in its way.)
+  const std::byte* in_slot(Endpoint& endpoint, std::uint64_t word, std::uint32_t bytes) {
+    const Descriptor guess{Way::kSlot, endpoint.slot_guess.next, bytes};
+    if (!sent_ && word == guess.pack() && lies_in_slots(endpoint, guess)) {
+      endpoint.slot_guess.learn(guess.slot);
+      return taken_in_branch(endpoint.in_slots + guess.slot * Descriptor::kSlotUnit);
+    }
+    const Descriptor descriptor = Descriptor::unpack(word);
+    if (descriptor.way != Way::kSlot || descriptor.length != bytes || !lies_in_slots(endpoint, descriptor)) {
+      return nullptr;
+    }
+    endpoint.slot_guess.learn(descriptor.slot);
     return endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
   }
 
@@ -179,7 +190,6 @@ class StraightLine {
   Channel& channel_;
   Trace& trace_;
   Shadow& in_the_shadow_;
-  const std::size_t elements_;
   const std::size_t bytes_;
   bool sent_ = false;
   bool shadow_cast_ = false;

@@ -41,7 +41,7 @@ TEST_P(PointToPoint, MessagesOfEverySizeArrive) {
       [](Communicator& communicator) {
         const int rank = communicator.rank();
         int number = 0;
-        for (const std::size_t count : {0, 1, 7, 24, 25, 1000, 16'384, 16'385, 333'333}) {
+        for (const std::size_t count : {0, 1, 7, 17, 18, 19, 24, 25, 1000, 16'384, 16'385, 333'333}) {
           ++number;
           for (int from = 0; from < 4; ++from) {
             const int to = (from + number) % 4;
@@ -82,6 +82,29 @@ TEST_P(PointToPoint, TagsMatchInIssueOrderAndWaitForNoOtherTag) {
             communicator.recv(std::span(taken), 1, tag);
             ASSERT_TRUE(taken == message(1, tag, i, 300)) << "tag " << tag << " message " << i;
           }
+        }
+      },
+      setup());
+}
+
+// Short ones come with their announcements, and are kept until somebody receives them, in whatever order that is.
+TEST_P(PointToPoint, MessagesThatNobodyWaitsForYetAreKeptWhole) {
+  expect_ranks(
+      4,
+      [](Communicator& communicator) {
+        constexpr int kMessages = 30;
+        const int rank = communicator.rank();
+        const auto count_of = [](int number) { return static_cast<std::size_t>(number % 21); };  // up to 80 bytes
+        if (rank == 1) {
+          in_threads(kMessages, [&](int number) {
+            const Words words = message(1, 2, number, count_of(number));
+            communicator.send(std::span<const std::uint32_t>(words), 2, number);
+          });
+        }
+        for (int number = kMessages - 1; rank == 2 && number >= 0; --number) {
+          Words taken(count_of(number), 7);
+          communicator.recv(std::span(taken), 1, number);
+          EXPECT_TRUE(taken == message(1, 2, number, count_of(number))) << "message " << number;
         }
       },
       setup());

@@ -115,13 +115,14 @@ struct DamagedSender {
     transfer_.output = bytes_.data();
   }
 
-  void announce(std::int32_t type) {
+  // enclosed: bytes that seem to come with it.
+  void announce(std::int32_t type, std::uint32_t enclosed = 0) {
     const struct {
       std::uint64_t number, count;
       std::int32_t tag, type;
-    } announcement = {1, bytes_.size(), 0, type};
+    } announcement = {1, transfer_.count, 0, type};
     std::memcpy(next_line(peer_[0]).payload, &announcement, sizeof announcement);
-    publish_line(peer_[0], {Way::kInline, 0, sizeof announcement}, 1, {});
+    publish_line(peer_[0], {Way::kInline, 0, static_cast<std::uint32_t>(sizeof announcement) + enclosed}, 1, {});
   }
 
   Health health_{2};
@@ -158,6 +159,22 @@ TEST(DamagedSenders, OfATypeThatDoesNotExistFailsAReceiveWithItsName) {
   ASSERT_TRUE(sender.health_.failed());
   EXPECT_EQ(sender.health_.reason().peer(), 1);
   sender.rank_->withdraw(sender.transfer_);
+}
+
+TEST(DamagedSenders, OfMoreOrLessThanTheyAnnounceFailAReceiveWithTheirName) {
+  // Bytes that are received, and that come: shorter and longer messages, more than a line has, less than nothing.
+  const std::pair<std::size_t, std::uint32_t> damages[] = {{8, 0},    {8, 7},    {8, 9}, {8, 73},
+                                                           {1000, 8}, {8, ~23u}, {0, 1}};
+  for (const auto& [count, enclosed] : damages) {
+    SCOPED_TRACE(testing::Message() << count << " " << enclosed);
+    DamagedSender sender;
+    sender.transfer_.count = count;
+    sender.announce(static_cast<std::int32_t>(DataType::kU8), enclosed);
+    EXPECT_EQ(sender.rank_->progress_receive(sender.transfer_), Progress::kFailed);
+    ASSERT_TRUE(sender.health_.failed());
+    EXPECT_EQ(sender.health_.reason().peer(), 1);
+    sender.rank_->withdraw(sender.transfer_);
+  }
 }
 
 }  // namespace
