@@ -82,7 +82,7 @@ int run_rank(Meeting& meeting, int index, int threads, Watchdog& watchdog, const
     Communicator meter = Communicator::create(meeting.meter, rank, ranks, named("meter"));
     Watchdog::Slot& slot = watchdog.slot(index);
     slot.describe(rank, "a barrier");
-    Rank self{rank, ranks, index, std::move(measured), Meter(std::move(meter), slot), slot};
+    Rank self{rank, ranks, index, std::move(measured), Meter(std::move(meter), slot), slot, false};
     const int result = body(self);
     // Nobody leaves while another still measures: leaving wakes threads up.
     self.meter.barrier();

@@ -16,6 +16,7 @@ struct Rank {
   Communicator measured;
   Meter meter;
   Watchdog::Slot& slot;
+  bool shares_clock = false;  // all ranks are on one host, with a processor for each: they can begin at one moment
 };
 
 // Starts the ranks of this process: one, or `threads` as threads; alone, or beside the other processes that a launcher

@@ -71,4 +71,10 @@ std::string host_name() {
   return full.substr(0, full.find('.'));
 }
 
+bool have_processors(const std::vector<MemoryShare>& ranks) {
+  const auto elsewhere = [&](const MemoryShare& rank) { return rank.machine != ranks.front().machine; };
+  return ranks.size() <= static_cast<std::size_t>(::sysconf(_SC_NPROCESSORS_ONLN)) &&
+         std::none_of(ranks.begin(), ranks.end(), elsewhere);
+}
+
 }  // namespace tutti::perf

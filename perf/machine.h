@@ -28,4 +28,7 @@ std::uint64_t machine_id();
 
 std::string host_name();
 
+// Whether all of these ranks are on one machine, with a processor for each.
+bool have_processors(const std::vector<MemoryShare>& ranks);
+
 }  // namespace tutti::perf

@@ -3,8 +3,10 @@
 #include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
+#include <utility>
+
+#include "perf/common_start.h"
 
 namespace tutti::perf {
 namespace {
@@ -14,9 +16,7 @@ constexpr double kSingleBudget_us = 1e5;
 constexpr int kMaxSingleCalls = 1000;
 constexpr std::size_t kMaxShown = 12;  // mismatches of all ranks together
 
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double seconds_now() { return now_us() * 1e-6; }
 
 double cpu_seconds_now() {
   timespec time;
@@ -149,22 +149,28 @@ int Measurement::single_count(double call_us) const {
 }
 
 std::vector<double> Measurement::single_calls(int count) {
-  std::vector<double> times(static_cast<std::size_t>(count));
+  std::vector<double> begins(static_cast<std::size_t>(count)), ends(begins.size());
   int variant = 0;
   verdict_.phase = Phase::kSingle;
   verdict_.iteration = 0;
-  for (double& time : times) {
+  for (std::size_t i = 0; i < begins.size(); ++i) {
     if (options_.touch) produce(variant);
     rank_.meter.start_together();
     const Watched watched(rank_.slot);
-    const double start = seconds_now();
+    const double begin = rank_.shares_clock ? rank_.meter.wait_for_common_start() : now_us();
     call();
-    time = (seconds_now() - start) * kMicroseconds;
+    // Without a common moment, each rank's own time.
+    begins[i] = rank_.shares_clock ? begin : 0;
+    ends[i] = now_us() - (rank_.shares_clock ? 0 : begin);
     if (options_.touch) use(variant);
     variant = (variant + 1) % kVariants;
     ++verdict_.iteration;
   }
-  return times.empty() ? times : rank_.meter.combine(std::move(times), Average::kMax);
+  if (begins.empty()) return {};
+  begins = rank_.meter.combine(std::move(begins), Average::kMax);
+  ends = rank_.meter.combine(std::move(ends), Average::kMax);
+  for (std::size_t i = 0; i < begins.size(); ++i) ends[i] -= begins[i];
+  return ends;
 }
 
 void Measurement::collect(Mode& mode) {

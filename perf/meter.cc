@@ -17,6 +17,13 @@ void Meter::barrier() {
   communicator_.barrier();
 }
 
+double Meter::wait_for_common_start() {
+  const Watched watched(slot_);
+  double moment = start_.proposal();
+  communicator_.all_reduce(&moment, &moment, 1, DataType::kF64, kMax);
+  return start_.wait_until(moment);
+}
+
 std::vector<double> Meter::combine(std::vector<double> values, Average how) {
   const Watched watched(slot_);
   double* data = values.data();

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "perf/common_start.h"
 #include "perf/options.h"
 #include "perf/watchdog.h"
 #include "tutti/communicator.h"
@@ -19,6 +20,8 @@ class Meter {
   // Ranks leave it close together, also when they came far apart.
   void start_together();
   void barrier();
+  // The same moment for all, which their clock, a shared one, shows soon. Returns when it does: see CommonStart.
+  double wait_for_common_start();
 
   // Element-wise over the ranks; the same on all.
   std::vector<double> combine(std::vector<double> values, Average how);
@@ -38,6 +41,7 @@ class Meter {
 
   Communicator communicator_;
   Watchdog::Slot& slot_;
+  CommonStart start_;
 };
 
 }  // namespace tutti::perf

@@ -84,6 +84,7 @@ int run_rank(Rank& rank, const Collective& collective, Options options, const st
   const std::vector<Card> cards = exchange_cards(rank);
   const std::size_t wanted = options.max_bytes;
   options.max_bytes = std::min(wanted, largest_size(shares(cards)));
+  rank.shares_clock = have_processors(shares(cards));
   const std::string problem = objection(collective, options, rank.ranks);
   if (!problem.empty()) {
     if (rank.rank == 0) fmt::print(stderr, "{}\n", problem);

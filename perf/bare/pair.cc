@@ -46,11 +46,13 @@ void Pair::run(const std::function<void(int rank)>& body) {
 }
 
 Times Pair::summary(int rank) {
-  std::vector<double> slower = times_[0];
-  for (std::size_t i = 0; i < slower.size(); ++i) slower[i] = std::max(slower[i], times_[1][i]);
+  std::vector<double> times(begins_[0].size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    times[i] = std::max(ends_[0][i], ends_[1][i]) - std::max(begins_[0][i], begins_[1][i]);
+  }
   barrier(rank);  // both have read
-  std::sort(slower.begin(), slower.end());
-  return {slower[slower.size() / 20], slower[slower.size() / 2]};
+  std::sort(times.begin(), times.end());
+  return {times[times.size() / 20], times[times.size() / 2]};
 }
 
 int iterations(std::size_t bytes) { return peers::iterations(bytes); }

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
+
+#include "perf/common_start.h"
 
 namespace tutti::perf::bare {
 
@@ -45,18 +46,25 @@ class Pair {
     lines_[1 - rank].wait_for(turn);
   }
 
-  // Runs `iterations` times, after a fifth as many that do not count: prepare(), a barrier, timed(). The slower
-  // thread's time counts.
+  // Runs `iterations` times, after a fifth as many that do not count: prepare(), then both begin timed() at the same
+  // moment. It took until the later one had ended.
   template <typename Prepare, typename Timed>
   Times time(int rank, int iterations, Prepare&& prepare, Timed&& timed) {
-    times_[rank].assign(static_cast<std::size_t>(iterations), 0.0);
+    begins_[rank].assign(static_cast<std::size_t>(iterations), 0.0);
+    ends_[rank].assign(static_cast<std::size_t>(iterations), 0.0);
+    CommonStart start;
     for (int i = -iterations / 5 - 2; i < iterations; ++i) {
       prepare();
       barrier(rank);
-      const auto start = std::chrono::steady_clock::now();
+      proposals_[rank].value.store(start.proposal(), std::memory_order_relaxed);
+      barrier(rank);
+      const double begin = start.wait_until(std::max(proposals_[0].value.load(std::memory_order_relaxed),
+                                                     proposals_[1].value.load(std::memory_order_relaxed)));
       timed();
-      const double time = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
-      if (i >= 0) times_[rank][static_cast<std::size_t>(i)] = time;
+      const double end = now_us();
+      if (i < 0) continue;
+      begins_[rank][static_cast<std::size_t>(i)] = begin;
+      ends_[rank][static_cast<std::size_t>(i)] = end;
     }
     barrier(rank);
     return summary(rank);
@@ -66,12 +74,18 @@ class Pair {
   struct alignas(128) Count {
     std::uint64_t count = 0;
   };
+  // Ordered by the barriers around it.
+  struct alignas(128) Proposal {
+    std::atomic<double> value{0};
+  };
 
   Times summary(int rank);
 
   Line lines_[2];
   Count turns_[2];
-  std::vector<double> times_[2];
+  Proposal proposals_[2];
+  std::vector<double> begins_[2];
+  std::vector<double> ends_[2];
 };
 
 // How often something that moves so many bytes is measured.

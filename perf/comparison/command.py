@@ -3,6 +3,7 @@
 import argparse
 import os
 import pathlib
+import signal
 import sys
 
 from comparison import build, chart, machine, report as reports, table
@@ -21,8 +22,8 @@ the same scheme, and with the physical limit of the machine.
 
 Every program runs in turn, several times over, so that all see the same machine; a line ping-pong before and after each
 says whether its two cores were near each other (a line crosses in < 120 ns) or far. All measure single calls on touched
-buffers: rewrite the input, read the output, barrier, one call; the slowest rank's time counts. Printed are medians over
-the runs. What is missing is named, and left out."""
+buffers: rewrite the input, read the output, begin one call at the same moment, until the last has ended. Printed are medians
+over the runs. What is missing is named, and left out."""
 EPILOG = """examples:
   perf/compare                                         all_reduce, 2 ranks, everything that is there
   perf/compare --collective all --max-bytes 16M        all ten
@@ -131,7 +132,10 @@ def measure(options, report):
     report["problems"] += peers.missing
     report["peers"].update(peers.versions)
     session = Session(options.build, report)
-    session.run(plan(options, peers, cores), 1 if options.quick else options.runs or 3)
+    try:
+        session.run(plan(options, peers, cores), 1 if options.quick else options.runs or 3)
+    except KeyboardInterrupt:
+        print("stopped: this is what was measured until now", file=sys.stderr)
     return not session.failed
 
 
@@ -149,8 +153,13 @@ def show(report):
     return found
 
 
+def stop(*_):
+    raise KeyboardInterrupt
+
+
 def main(argv=None):
     options = arguments(argv)
+    signal.signal(signal.SIGTERM, stop)
     try:
         old = [reports.read(file) for file in options.merge]
         report = reports.merge(old) if old else reports.new(machine.describe())

@@ -3,8 +3,8 @@
 
     gloo_collectives.py FOLDER RANK RANKS COLLECTIVE BYTES...     rank 0 prints "bytes p05 p50" in microseconds
 
-Every rank touches its buffers (rewrites its input, reads its output), a barrier, one call; the slowest rank's time
-counts. Bytes are those of the larger side. FOLDER is where the ranks meet: empty, the same for all. What Gloo cannot do
+Every rank touches its buffers (rewrites its input, reads its output), all begin the call at the same moment, and it took
+until the last has ended. Bytes are those of the larger side. FOLDER is where the ranks meet: empty, the same for all. What Gloo cannot do
 is answered with "unsupported: reason". perf/compare starts it with a Python that has torch.
 """
 
@@ -20,10 +20,12 @@ import torch
 import torch.distributed as dist
 
 
-class Barrier:
-    """Spins in shared memory, where Gloo's own barrier would leave the ranks apart by more than a call takes."""
+class Start:
+    """Lets all ranks begin at the same moment of their clock. They agree on it in shared memory: Gloo's own barrier would
+    leave them further apart than a call takes. Without a processor for each, ranks begin as they come."""
 
     LINE = 16  # words
+    AHEAD_NS = 30000
 
     def __init__(self, file, rank, ranks):
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
@@ -35,13 +37,28 @@ class Barrier:
         self.turn = 0
         self.spins = ranks <= len(os.sched_getaffinity(0))
 
-    def __call__(self):
+    def barrier(self):
         self.turn += 1
         self.words[self.own] = self.turn
         for word in self.all:
             while self.words[word] < self.turn:
                 if not self.spins:
                     os.sched_yield()
+
+    def __call__(self):
+        """The moment in ns."""
+        self.barrier()
+        if not self.spins:
+            return time.perf_counter_ns()
+        self.words[self.own + 1] = time.perf_counter_ns() + self.AHEAD_NS
+        self.barrier()
+        moment = max(self.words[word + 1] for word in self.all)
+        now = time.perf_counter_ns()
+        if now > moment:
+            return moment  # late: it counts
+        while now < moment:
+            now = time.perf_counter_ns()
+        return now
 
 
 def iterations(size):
@@ -96,21 +113,21 @@ def prepare(collective, size, rank, ranks):
     return nothing, nothing, dist.barrier
 
 
-def measure(collective, size, rank, ranks, barrier):
+def measure(collective, size, rank, ranks, start):
     source, result, call = prepare(collective, size, rank, ranks)
     count = iterations(size)
-    times = torch.zeros(count, dtype=torch.float64)
+    begins, ends = torch.zeros(count, dtype=torch.int64), torch.zeros(count, dtype=torch.int64)
     for i in range(-count // 5 - 2, count):
         result.sum()
         source.fill_(rank + 1)
-        barrier()
-        start = time.perf_counter()
+        begin = start()
         call()
-        elapsed = time.perf_counter() - start
+        end = time.perf_counter_ns()
         if i >= 0:
-            times[i] = elapsed * 1e6
-    dist.all_reduce(times, dist.ReduceOp.MAX)
-    times = sorted(times.tolist())
+            begins[i], ends[i] = (begin, end) if start.spins else (0, end - begin)
+    dist.all_reduce(begins, dist.ReduceOp.MAX)
+    dist.all_reduce(ends, dist.ReduceOp.MAX)
+    times = sorted(((ends - begins).double() / 1000).tolist())
     if rank == 0:
         print(f"{size} {times[count // 20]:.4f} {times[count // 2]:.4f}", flush=True)
 
@@ -119,10 +136,10 @@ def main():
     folder, rank, ranks, collective = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
-    barrier = Barrier(folder / "barrier", rank, ranks)
+    start = Start(folder / "start", rank, ranks)
     try:
         for size in sys.argv[5:]:
-            measure(collective, int(size), rank, ranks, barrier)
+            measure(collective, int(size), rank, ranks, start)
     except (RuntimeError, NotImplementedError, ValueError) as error:
         # Raised by all ranks before anything is sent.
         if "not support" not in str(error) and "not implemented" not in str(error).lower():

@@ -1,6 +1,6 @@
 // Measures collectives of an MPI library as the perf binaries measure Tutti's single calls: every rank touches its
-// buffers (rewrites its input, reads its output), a barrier, one call; the slowest rank's time counts. Built by
-// perf/compare, once for each MPI library that it finds.
+// buffers (rewrites its input, reads its output), all begin the call at the same moment, and it took until the last has
+// ended. Built by perf/compare, once for each MPI library that it finds.
 //
 //   mpi_collectives COLLECTIVE BYTES...      prints "bytes p05 p50" in microseconds, one line a size
 //
@@ -8,14 +8,16 @@
 // barrier. Bytes as nccl-tests reports them: of the larger side. A barrier has none; its bytes only say how often it is
 // called.
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "perf/common_start.h"
 #include "perf/peers/iterations.h"
 
 namespace {
@@ -23,6 +25,7 @@ namespace {
 struct Rank {
   int rank;
   int ranks;
+  bool has_processor;  // of its own
 };
 
 // What a rank contributes to a call of so many floats, what it receives, and what is said to MPI.
@@ -96,6 +99,18 @@ const Collective* find(const std::string& name) {
 
 volatile float sink = 0;
 
+void begin_together(const Rank& me, tutti::perf::CommonStart& start, double& begin) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!me.has_processor) {
+    begin = tutti::perf::now_us();
+    return;
+  }
+  const double proposal = start.proposal();
+  double moment = 0;
+  MPI_Allreduce(&proposal, &moment, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  begin = start.wait_until(moment);
+}
+
 void measure(const Collective& collective, const Rank& me, std::size_t bytes) {
   const std::size_t whole = bytes / sizeof(float);
   const std::size_t block = whole / static_cast<std::size_t>(me.ranks);
@@ -104,18 +119,20 @@ void measure(const Collective& collective, const Rank& me, std::size_t bytes) {
   std::vector<float> output(shape.output);
   const int timed = tutti::perf::peers::iterations(bytes);
   std::vector<double> times;
+  tutti::perf::CommonStart start;
   for (int i = -timed / 5 - 2; i < timed; ++i) {
     std::fill(input.begin(), input.end(), static_cast<float>(me.rank + 1));
     float sum = 0;
     for (const float value : output) sum += value;
     sink = sum;
-    MPI_Barrier(MPI_COMM_WORLD);
-    const auto start = std::chrono::steady_clock::now();
+    double span[2];  // begin, end
+    begin_together(me, start, span[0]);
     collective.call(me, input.data(), output.data(), shape.count);
-    double time = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
-    double slowest = 0;
-    MPI_Reduce(&time, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    if (i >= 0) times.push_back(slowest);
+    span[1] = tutti::perf::now_us();
+    if (!me.has_processor) span[1] -= std::exchange(span[0], 0);  // ranks take turns: each one's own time
+    double latest[2] = {};
+    MPI_Reduce(span, latest, 2, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (i >= 0) times.push_back(latest[1] - latest[0]);
   }
   if (me.rank != 0) return;
   std::sort(times.begin(), times.end());
@@ -136,6 +153,7 @@ int main(int argc, char** argv) {
   Rank me{};
   MPI_Comm_rank(MPI_COMM_WORLD, &me.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &me.ranks);
+  me.has_processor = me.ranks <= ::sysconf(_SC_NPROCESSORS_ONLN);
   for (int i = 2; i < argc; ++i) measure(*collective, me, std::strtoull(argv[i], nullptr, 10));
   MPI_Finalize();
 }

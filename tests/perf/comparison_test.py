@@ -391,6 +391,26 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(command.sizes_for(command.arguments(["--ranks", "4"]), "all_reduce", 2), [8, 65536])
         self.assertEqual(len(command.sizes_for(command.arguments([]), "all_reduce", 2)), 10)
 
+    def test_when_it_is_stopped_what_was_measured_is_kept(self):
+        def interrupted(*_):
+            raise KeyboardInterrupt
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "a.json"
+            real = session.Session.run
+            session.Session.run = lambda self, *_: self.report["runs"].append(
+                measured("tutti private", "tutti", {8: entry(1)})) or interrupted()
+            (pathlib.Path(folder) / "perf").mkdir()
+            for name in [*command.build.TOOLS, "all_reduce_perf"]:
+                (pathlib.Path(folder) / "perf" / name).touch()
+            try:
+                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
+                    code = command.main(["--no-build", "--build", folder, "--peers", "none", "--json", str(file)])
+            finally:
+                session.Session.run = real
+            self.assertEqual(code, 0)
+            self.assertIn("stopped", errors.getvalue())
+            self.assertEqual(len(report.read(file)["runs"]), 1)
+
     def test_merged_files_give_one_table_and_a_picture(self):
         with tempfile.TemporaryDirectory() as folder:
             files = [pathlib.Path(folder) / name for name in ("a.json", "b.json", "c.json", "d.svg")]

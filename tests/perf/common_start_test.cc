@@ -1,0 +1,37 @@
+#include "perf/common_start.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "perf/machine.h"
+
+namespace tutti::perf {
+namespace {
+
+TEST(CommonStart, IsNotBeforeTheMoment) {
+  CommonStart start;
+  const double moment = start.proposal();
+  EXPECT_GE(start.wait_until(moment), moment);
+  EXPECT_GE(now_us(), moment);
+}
+
+TEST(CommonStart, WhoIsLateHasBegunAtTheMomentAndProposesLaterOnes) {
+  CommonStart late, early;
+  const double passed = now_us() - 1000;
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(late.wait_until(passed), passed);
+  EXPECT_GT(late.proposal() - early.proposal(), 0) << "two proposals one after the other, the first further ahead";
+}
+
+TEST(CommonStart, IsForRanksOfOneHostWithAProcessorForEach) {
+  const auto processors = static_cast<std::size_t>(::sysconf(_SC_NPROCESSORS_ONLN));
+  std::vector<MemoryShare> ranks(processors, MemoryShare{1, 8000});
+  EXPECT_TRUE(have_processors(ranks));
+  ranks.push_back({1, 8000});
+  EXPECT_FALSE(have_processors(ranks));
+  EXPECT_FALSE(have_processors({{1, 8000}, {2, 8000}}));
+}
+
+}  // namespace
+}  // namespace tutti::perf
