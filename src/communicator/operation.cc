@@ -12,7 +12,7 @@ void Operation::look_around(Clock::time_point now) {
     next_check_ = check_interval();
   }
   if (const auto allowed = limit();
-      allowed.count() > 0 && now - issued_ > allowed && now > next_complaint_ && !is_doomed()) {
+      allowed.count() > 0 && now > deadline_after(allowed, issued_) && now > next_complaint_ && !is_doomed()) {
     timed_out_ = true;
     next_complaint_ = now + StallWatch::kAnswerTime;
     context_.call_timed_out(*this);

@@ -14,7 +14,7 @@ void Work::wait() const {
 }
 
 bool Work::wait(std::chrono::milliseconds limit) const {
-  return state_ == nullptr || state_->wait(Clock::now() + limit);
+  return state_ == nullptr || state_->wait(deadline_after(limit));
 }
 
 std::optional<Error> Work::error() const { return state_ == nullptr ? std::nullopt : state_->error(); }

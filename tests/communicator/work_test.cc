@@ -326,6 +326,31 @@ TEST_P(Limits, DoNotDisturbCallsThatEndInTime) {
       limited);
 }
 
+// Rank 0 is late, so that the others look at their limits.
+TEST_P(Limits, MayBeTheLongestThereIs) {
+  RankSetup limited = setup();
+  limited.options.timeout = milliseconds::max();
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        HostStream stream;
+        int value = 1;
+        const auto come_late = [&] {
+          if (communicator.rank() == 0) std::this_thread::sleep_for(milliseconds(30));
+        };
+        come_late();
+        communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum);
+        come_late();
+        communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum, Stream().within(milliseconds::max()));
+        come_late();
+        const Work work = communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum, stream);
+        EXPECT_TRUE(work.wait(milliseconds::max()));
+        EXPECT_TRUE(work.done());
+        EXPECT_EQ(value, 27);
+      },
+      limited);
+}
+
 TEST_P(Limits, OfAReceiveNameTheSender) {
   const auto ends = run_ranks(
       kRanks,
