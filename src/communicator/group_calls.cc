@@ -47,7 +47,7 @@ void GroupCalls::drop_from(const Mark& mark) {
 }
 
 void GroupCalls::run() {
-  current_ = nullptr;
+  if (current_ == this) current_ = nullptr;
   try {
     if (!openings_.empty()) open_all(openings_);
     if (collectives_.empty() && transfers_.empty()) return work_->end_without_calls(std::nullopt);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "communicator/opening.h"
@@ -22,6 +23,17 @@ class GroupCalls {
 
   // Null: the thread is in no group.
   static GroupCalls* current() { return current_; }
+  // While one lives, on the stack, its thread is in no group.
+  class Outside {
+   public:
+    Outside() : left_(std::exchange(current_, nullptr)) {}
+    ~Outside() { current_ = left_; }
+    Outside(const Outside&) = delete;
+    Outside& operator=(const Outside&) = delete;
+
+   private:
+    GroupCalls* const left_;
+  };
 
   Stream stream() const { return stream_; }
   const std::shared_ptr<detail::WorkState>& work() const { return work_; }
