@@ -33,9 +33,9 @@ Session::Session(Parts parts)
       channels_(std::move(parts.channels)),
       point_to_point_(std::move(parts.point_to_point)),
       owned_transports_(std::move(parts.transports)),
+      control_(std::move(parts.control)),
       transports_(pointers_to(owned_transports_)),  // before the calls, which keep a view of it
       selector_(std::move(parts.selector)),
-      control_(std::move(parts.control)),
       arrivals_(*group_, layout_.ranks),
       process_(layout_.ranks > 1 ? Process::get() : nullptr),
       report_(std::make_shared<CommunicatorReport>(CommunicatorReport::Parts{
@@ -49,11 +49,16 @@ Session::Session(Parts parts)
       transfers_(context_, *point_to_point_),
       setup_seconds_(parts.setup_seconds),
       discovery_seconds_(parts.discovery_seconds) {
-  context_.stalls().start();
   if (!process_) return;
-  process_->add_reporter(report_, static_cast<int>(config_.integer(Setting::kDumpSignal)));
-  if (!config_.text(Setting::kDumpDir).empty()) {
-    health_->when_failed([report = report_.get()] { report->write_failure_soon(); });
+  try {
+    process_->add_reporter(report_, static_cast<int>(config_.integer(Setting::kDumpSignal)));
+    if (!config_.text(Setting::kDumpDir).empty()) {
+      health_->when_failed([report = report_.get()] { report->write_failure_soon(); });
+    }
+    context_.stalls().start();
+  } catch (...) {
+    silence();
+    throw;
   }
 }
 
@@ -63,6 +68,13 @@ Session::~Session() {
   } catch (const std::exception&) {
     // Whoever wants to know calls destroy().
   }
+  silence();
+}
+
+void Session::silence() {
+  if (health_->used_after_fork()) return;  // nobody asks there, and a thread of the parent may hold the locks
+  report_->close();                        // it asks control_ who the members are
+  control_.reset();
 }
 
 Heritage Session::heritage() const {

@@ -70,6 +70,8 @@ class Session {
   const Config config_;
   Placement placement_;
   Layout layout_;
+
+  // What handlers on the control thread use, and what that lies on.
   std::unique_ptr<Health> health_;
   std::unique_ptr<OperationLog> log_;
   std::unique_ptr<HostGroup> group_;
@@ -77,12 +79,15 @@ class Session {
   std::vector<std::unique_ptr<Channel>> channels_;
   std::unique_ptr<PointToPoint> point_to_point_;
   std::vector<std::unique_ptr<Transport>> owned_transports_;
+
+  std::unique_ptr<ControlPlane> control_;
+
+  // What uses control_. The stall watch in context_ answers surveys until silence().
   std::vector<Transport*> transports_;
   std::unique_ptr<Selector> selector_;
-  std::unique_ptr<ControlPlane> control_;  // after what its handlers use
   Arrivals arrivals_;
   std::shared_ptr<Process> process_;  // shared by all communicators; null: this is its only rank, or it has left
-  std::shared_ptr<CommunicatorReport> report_;  // shared with the control thread while it writes it
+  std::shared_ptr<CommunicatorReport> report_;  // shared with the thread that writes it
   CallContext context_;
   CollectiveCalls collectives_;
   TransferCalls transfers_;
