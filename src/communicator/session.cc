@@ -105,6 +105,12 @@ void Session::abort(const std::string& reason) {
   if (!left_) context_.abort(reason);
 }
 
+void Session::fail(const Error& error) {
+  if (health_->used_after_fork()) return;
+  const std::lock_guard lock(leaving_);
+  if (!left_) context_.fail_locally(error);
+}
+
 void Session::destroy() {
   if (health_->used_after_fork()) return;  // whatever there is to end is the parent's
   std::uint64_t last_call = 0;

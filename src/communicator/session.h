@@ -54,6 +54,8 @@ class Session {
   std::unique_ptr<Session> shrink(std::chrono::milliseconds patience);
   // Ends every call of this communicator on all ranks. Waits for nobody; any thread.
   void abort(const std::string& reason);
+  // The same for something that this rank needs and cannot have.
+  void fail(const Error& error);
   // Says goodbye after the calls that were issued. Throws the reason why the communicator failed, if no call has.
   void destroy();
 
