@@ -40,7 +40,7 @@ Session::Session(Parts parts)
       process_(layout_.ranks > 1 ? Process::get() : nullptr),
       report_(std::make_shared<CommunicatorReport>(CommunicatorReport::Parts{
           parts.name, layout_.rank, layout_.ranks, *health_, *control_, *log_, [this] { return statistics(); },
-          config_.text(Setting::kDumpDir), process_ ? &process_->loop() : nullptr})),
+          config_.text(Setting::kDumpDir), process_ ? &process_->writer() : nullptr})),
       context_({std::move(parts.name), layout_.rank, layout_.ranks, *health_, *control_, *log_, *report_, transports_,
                 parts.spin, parts.timeout, config_.duration(Setting::kStallWarning)}),
       collectives_(context_, {layout_, parts.reproducible, *selector_, channels_,
