@@ -9,6 +9,7 @@
 
 #include "base/sync.h"
 #include "bootstrap/process.h"
+#include "communicator/self.h"
 #include "executor/operation_log.h"
 #include "tutti/communicator.h"
 
@@ -23,12 +24,7 @@ std::string describe(const OperationRecord& record);
 class CommunicatorReport final : public Reporter, public std::enable_shared_from_this<CommunicatorReport> {
  public:
   struct Parts {
-    std::string name;
-    int rank = 0;
-    int ranks = 1;
-    Health& health;
-    ControlPlane& control;
-    const OperationLog& log;
+    Self self;
     std::function<Statistics()> statistics;
     std::string directory;     // where a failure is written; "": nowhere
     Writer* writer = nullptr;  // null: none, calls alone write a failure

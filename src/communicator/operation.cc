@@ -15,7 +15,7 @@ void Operation::look_around(Clock::time_point now) {
       allowed.count() > 0 && now > deadline_after(allowed, issued_) && now > next_complaint_ && !is_doomed()) {
     timed_out_ = true;
     next_complaint_ = now + StallWatch::kAnswerTime;
-    context_.call_timed_out(*this);
+    context_.stalls().time_out(this, describe(), allowed);
   }
   const Clock::duration idle = now - idle_since_;
   if (!running_) return;

@@ -38,11 +38,11 @@ Session::Session(Parts parts)
       selector_(std::move(parts.selector)),
       arrivals_(*group_, layout_.ranks),
       process_(layout_.ranks > 1 ? Process::get() : nullptr),
-      report_(std::make_shared<CommunicatorReport>(CommunicatorReport::Parts{
-          parts.name, layout_.rank, layout_.ranks, *health_, *control_, *log_, [this] { return statistics(); },
-          config_.text(Setting::kDumpDir), process_ ? &process_->writer() : nullptr})),
-      context_({std::move(parts.name), layout_.rank, layout_.ranks, *health_, *control_, *log_, *report_, transports_,
-                parts.spin, parts.timeout, config_.duration(Setting::kStallWarning)}),
+      report_(std::make_shared<CommunicatorReport>(
+          CommunicatorReport::Parts{self(parts.name), [this] { return statistics(); }, config_.text(Setting::kDumpDir),
+                                    process_ ? &process_->writer() : nullptr})),
+      context_({self(parts.name), *report_, transports_, parts.spin, parts.timeout,
+                config_.duration(Setting::kStallWarning)}),
       collectives_(context_, {layout_, parts.reproducible, *selector_, channels_,
                               progress_word(group_->layout, group_->segment.data(), group_->own_area),
                               started_word(group_->layout, group_->segment.data(), group_->own_area), arrivals_}),
@@ -60,6 +60,10 @@ Session::Session(Parts parts)
     silence();
     throw;
   }
+}
+
+Self Session::self(const std::string& name) const {
+  return {name, layout_.rank, layout_.ranks, *health_, *control_, *log_};
 }
 
 Session::~Session() {

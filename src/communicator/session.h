@@ -68,6 +68,10 @@ class Session {
   // The others have gone on without this rank, because they heard nothing of it.
   bool was_given_up() const;
 
+  Self self(const std::string& name) const;
+  // Nobody asks this for anything any more: no survey, no report.
+  void silence();
+
   const Options options_;  // what it was made with
   const Config config_;
   Placement placement_;
