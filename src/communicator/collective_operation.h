@@ -25,7 +25,6 @@ class CollectiveOperation final : public Operation {
   void issue() override;
   Progress progress() override;
   std::string describe() const override;
-  std::vector<int> awaited() const override;
   std::uint64_t sequence() const override { return turn_ + 1; }
 
  protected:

@@ -29,7 +29,6 @@ class HostExecutor final : public Executor {
   void start(Call& call, std::size_t count, std::size_t chunk_bytes) override;
   Progress progress(Call& call) override;
   bool advanced() const override { return idle_turns_ <= 1; }
-  std::vector<int> awaited(const Call& call) const override;
   int first_awaited(const Call& call) const override;
   const Mismatch& mismatch() const override { return mismatch_; }
   void withdraw() override;

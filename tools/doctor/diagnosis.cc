@@ -178,9 +178,8 @@ Diagnosis diagnose(const std::vector<Report>& reports) {
   diagnosis.id = reports.front().id;
   diagnosis.ranks = reports.front().ranks;
   for (int rank = 0; rank < diagnosis.ranks; ++rank) {
-    if (by_rank.contains(rank)) {
-      diagnosis.reporting.push_back(rank);
-    } else if (std::ranges::none_of(reports, [rank](const Report& report) { return report.left.contains(rank); })) {
+    if (by_rank.contains(rank)) continue;
+    if (std::ranges::none_of(reports, [rank](const Report& report) { return report.left.contains(rank); })) {
       diagnosis.missing.push_back(rank);
     }
   }
