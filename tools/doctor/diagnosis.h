@@ -23,6 +23,7 @@ struct Diagnosis {
     double waited_seconds = 0;  // the longest of them
   };
   std::vector<State> states;
+  std::vector<State> stalls;  // what they were last told of one
 
   // The first call in which ranks differ: what each of them did there. Empty: none do.
   std::uint64_t divergence = 0;
