@@ -74,7 +74,7 @@ struct Statistics {
 // error. Zero counts are legal, with null pointers.
 //
 // Every call throws Error: kInvalidArgument leaves the communicator usable; anything else has failed it for good, on
-// all ranks. A call returns when no other rank will read its input or write its output any more.
+// all ranks (but see split). A call returns when no other rank will read its input or write its output any more.
 class TUTTI_API Communicator {
  public:
   // From the environment: a launcher's variables (mpirun, srun, torchrun) or TUTTI_RANK, TUTTI_NRANKS, TUTTI_COMM_ID.

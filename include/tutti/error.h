@@ -9,13 +9,13 @@
 namespace tutti {
 
 enum class ErrorCode {
-  kInvalidArgument,  // this rank passed something wrong: nothing was sent, the communicator stays usable
+  kInvalidArgument,  // this rank passed something wrong, or destroyed: nothing was sent, the communicator stays usable
   kInvalidSetting,   // an environment variable or Options::config value
   kMismatch,         // ranks disagree on the call, or on a setting that must agree
   kUnauthorized,     // the other side does not know the job's secret
   kTimeout,          // a deadline passed; the message says who was missing
   kRemote,           // another rank died, left, failed or aborted; peer() names it
-  kAborted,          // this rank called abort(), or destroyed what the call needs
+  kAborted,          // this rank called abort(), or the call's group was not ended or could not be issued
   kSystem,           // the operating system refused something; the message has errno's text
   kUnsupported,      // a legal request that this build, machine or process (a forked child) cannot serve
 };

@@ -22,9 +22,11 @@ namespace tutti {
 //   group.end();
 class TUTTI_API Group {
  public:
-  // All calls run on this stream, and with its limit where they have none of their own.
+  // All calls run on this stream, and with its limit where they have none of their own. A group inside another one has
+  // the stream of that one, and the calls in it have this limit, else that one's.
   explicit Group(Stream stream = {});
-  // A group that was not ended, because of an exception, drops its calls: none is issued.
+  // A group that was not ended, because of an exception, drops its calls: none is issued. Only the thread that made it
+  // may do that.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;

@@ -36,8 +36,9 @@ class TUTTI_API Work {
   // Why it failed; nothing while it runs or when it went well. The first error is kept, also one of a callback.
   std::optional<Error> error() const;
   // Calls back once, when it has ended: in the thread that ended it, or at once in this one if it is done already. The
-  // callback may issue calls; what it throws becomes the error if there was none, and is logged. It must not wait for a
-  // call of the same stream: that throws kInvalidArgument.
+  // callback may issue and make calls, and wait for others; but not for a call of the same stream: that throws
+  // kInvalidArgument. Its calls are in no group but its own. What it throws is logged and becomes the error if there
+  // was none; where the call was done when it returned, without a stream or group, it is only logged.
   void then(Callback callback) const;
 
   // Of a collective: its number on its communicator, from 1. 0 for sends, receives and groups.
@@ -45,7 +46,7 @@ class TUTTI_API Work {
   // Of a receive that is done: the rank that it received from; -1 otherwise.
   int source() const;
   // When it was issued, began to run, and ended; the default value when that is not so yet, or for calls without a
-  // stream, whose times nobody takes.
+  // stream or group, whose times nobody takes.
   Time issued() const;
   Time started() const;
   Time ended() const;

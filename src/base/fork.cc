@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-constexpr int kProcessLocks = 3;
+constexpr int kProcessLocks = 4;
 
 struct Watched {
   std::array<std::mutex, kProcessLocks> process_locks;

@@ -78,9 +78,15 @@ void Dialer::challenge_next() {
   UniqueFd socket = connecting_[which]->release();
   connecting_[which].reset();
   set_low_latency(socket.get());
-  challenge_ = Challenge::as_client(
-      loop_, std::move(socket), hello_, secret_, patience_,
-      [self = shared_from_this(), which](Challenge::Outcome outcome) { self->challenged(which, std::move(outcome)); });
+  try {
+    challenge_ = Challenge::as_client(loop_, std::move(socket), hello_, secret_, patience_,
+                                      [self = shared_from_this(), which](Challenge::Outcome outcome) {
+                                        self->challenged(which, std::move(outcome));
+                                      });
+  } catch (const Error& error) {
+    outcome_.exhausted = true;
+    failed(which, error.what(), false);
+  }
 }
 
 void Dialer::challenged(std::size_t which, Challenge::Outcome outcome) {

@@ -1,10 +1,12 @@
 #include "bootstrap/dump_signal.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <mutex>
 
 #include "base/descriptors.h"
 #include "base/fork.h"
@@ -14,22 +16,37 @@
 namespace tutti {
 namespace {
 
-// What the handler needs: a descriptor + 1, and in which process it means something.
+// What the handler needs: above kBellShift a descriptor + 1, 0: none; below it how many handlers are at work, each of
+// which has counted itself while it read the descriptor: that stays open until none is left. And in which process all
+// this means something.
 Word bell_to_ring{0};
 Word rung_in{0};
+constexpr int kBellShift = 32;
+constexpr std::uint64_t kHandlers = (std::uint64_t{1} << kBellShift) - 1;
+
+const DumpSignal* owner = nullptr;  // whose bell it is; ProcessLock::kDumpSignal guards it and the changes of the bell
 
 extern "C" void ring_bell(int signal) {
   const int saved_errno = errno;
-  const std::uint64_t bell = observe(bell_to_ring);  // published by the constructor, after rung_in
-  if (bell != 0 && peek(rung_in) == fork_generation()) {
+  if (peek(rung_in) == fork_generation()) {
+    const std::uint64_t bell = take_number(bell_to_ring) >> kBellShift;  // counted by hang_bell()
     const std::uint64_t one = 1;
-    static_cast<void>(!::write(static_cast<int>(bell) - 1, &one, sizeof(one)));
+    if (bell != 0) static_cast<void>(!::write(static_cast<int>(bell) - 1, &one, sizeof(one)));
+    add(bell_to_ring, ~std::uint64_t{0});
   } else {
     // A forked child: nobody listens here, so it is as if this handler did not exist.
     ::signal(signal, SIG_DFL);
     ::raise(signal);
   }
   errno = saved_errno;
+}
+
+// A descriptor + 1, or 0. When it returns no handler uses the descriptor before.
+void hang_bell(std::uint64_t bell) {
+  if (peek(rung_in) != fork_generation()) note(bell_to_ring, 0);  // those at work are threads of the parent
+  add(bell_to_ring, (bell - (peek(bell_to_ring) >> kBellShift)) << kBellShift);
+  note(rung_in, fork_generation());
+  while ((observe(bell_to_ring) & kHandlers) != 0) ::sched_yield();  // counted by ring_bell()
 }
 
 bool has_handler(int signal, void (*handler)(int)) {
@@ -42,7 +59,8 @@ bool has_handler(int signal, void (*handler)(int)) {
 
 DumpSignal::DumpSignal(EventLoop& loop, int signal, std::function<void()> on_signal)
     : loop_(loop), signal_(signal), on_signal_(std::move(on_signal)) {
-  if (!has_handler(signal, SIG_DFL)) return;
+  // Ours is there already in a forked child, and when the one before is just going.
+  if (!has_handler(signal, SIG_DFL) && !has_handler(signal, ring_bell)) return;
   UniqueFd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!bell) throw system_error("cannot make an event descriptor for signals", errno, descriptor_advice(errno));
   const int number = bell.get();
@@ -54,8 +72,9 @@ DumpSignal::DumpSignal(EventLoop& loop, int signal, std::function<void()> on_sig
     sigaddset(&mine, signal_);
     pthread_sigmask(SIG_UNBLOCK, &mine, nullptr);
   });
-  note(rung_in, fork_generation());
-  publish(bell_to_ring, static_cast<std::uint64_t>(number) + 1);  // observed by the handler
+  const std::lock_guard lock(process_lock(ProcessLock::kDumpSignal));
+  hang_bell(static_cast<std::uint64_t>(number) + 1);
+  owner = this;
   struct sigaction action {};
   action.sa_handler = ring_bell;
   action.sa_flags = SA_RESTART;
@@ -65,8 +84,15 @@ DumpSignal::DumpSignal(EventLoop& loop, int signal, std::function<void()> on_sig
 
 DumpSignal::~DumpSignal() {
   if (bell_ == nullptr) return;
-  if (has_handler(signal_, ring_bell)) ::signal(signal_, SIG_DFL);
-  publish(bell_to_ring, 0);  // observed by the handler
+  {
+    const std::lock_guard lock(process_lock(ProcessLock::kDumpSignal));
+    const bool replaced = owner != nullptr && owner != this;
+    if (!(replaced && owner->signal_ == signal_) && has_handler(signal_, ring_bell)) ::signal(signal_, SIG_DFL);
+    if (!replaced) {
+      hang_bell(0);
+      owner = nullptr;
+    }
+  }
   loop_.call([this] { bell_.reset(); });
 }
 

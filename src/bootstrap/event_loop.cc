@@ -11,12 +11,15 @@
 #include <asio/posix/basic_stream_descriptor.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
+#include <exception>
 #include <future>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "base/fork.h"
+#include "base/system_error.h"
 
 namespace tutti {
 
@@ -76,10 +79,14 @@ void EventLoop::call(const std::function<void()>& work) {
   if (!impl_->in_this_process()) return;
   std::promise<void> done;
   post([&] {
-    work();
-    done.set_value();
+    try {
+      work();
+      done.set_value();
+    } catch (...) {
+      done.set_exception(std::current_exception());
+    }
   });
-  done.get_future().wait();
+  done.get_future().get();
 }
 
 struct Timer::State : Waiting {
@@ -153,7 +160,11 @@ struct Watch::State : Waiting {
   std::function<void()> writable;
 };
 
-Watch::Watch(EventLoop& loop, UniqueFd fd) : state_(std::make_shared<State>(loop.impl(), std::move(fd))) {}
+Watch::Watch(EventLoop& loop, UniqueFd fd) try : state_(std::make_shared<State>(loop.impl(), std::move(fd))) {
+} catch (const std::system_error& error) {
+  throw system_error("cannot watch a descriptor", error.code().value(),
+                     "the limit of watched descriptors is fs.epoll.max_user_watches");
+}
 Watch::Watch(Watch&&) noexcept = default;
 Watch& Watch::operator=(Watch&& other) noexcept {
   if (this != &other) {

@@ -13,7 +13,7 @@ namespace tutti {
 // knows the library behind it.
 //
 // post() and call() may be called by any thread; everything else, here and in Timer and Watch, belongs to the loop's
-// thread. Nothing that runs on it may block.
+// thread. Nothing that runs on it may block, and what is posted or called back must not throw.
 class EventLoop {
  public:
   EventLoop();
@@ -24,7 +24,7 @@ class EventLoop {
 
   // Runs it on the loop's thread, after everything posted before.
   void post(std::function<void()> work);
-  // The same, and waits until it has run. REQUIRES: not called on the loop's thread.
+  // The same, and waits until it has run; throws what it throws. REQUIRES: not called on the loop's thread.
   void call(const std::function<void()>& work);
 
   struct Impl;
@@ -57,6 +57,7 @@ class Timer {
 // destroy the watch.
 class Watch {
  public:
+  // Throws Error(kSystem) when the system watches no more descriptors; this one is closed then.
   Watch(EventLoop& loop, UniqueFd fd);
   ~Watch();
   Watch(Watch&&) noexcept;

@@ -17,6 +17,7 @@
 #include "base/net/key.h"
 #include "base/open_sockets.h"
 #include "base/system_error.h"
+#include "base/users.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -62,7 +63,13 @@ std::string ask_once(const AbstractName& name, Deadline deadline) {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   if (::connect(socket.get(), name.data(), name.length) != 0) return "";
   const ucred peer = credentials(socket.get());
-  if (peer.uid != ::geteuid()) {
+  if (may_be_anybody(peer.uid)) {
+    throw Error(ErrorCode::kUnauthorized,
+                fmt::format("process {} holds this job's meeting place on this host, and in this user namespace it may "
+                            "be of any user ({}); set TUTTI_SECRET on all ranks",
+                            peer.pid, peer.uid));
+  }
+  if (!is_this_user(peer.uid)) {
     throw Error(
         ErrorCode::kUnauthorized,
         fmt::format("process {} of user {} has taken this job's meeting place on this host; choose another port, "
@@ -106,7 +113,7 @@ bool HandOut::serve(std::string_view text) {
       return errno == EAGAIN;
     }
     const ucred who = credentials(peer.get());
-    if (who.uid != ::geteuid()) {
+    if (!is_this_user(who.uid)) {
       // Once: whoever asks again and again must not fill the log of somebody else's job.
       log_line(std::exchange(told_of_strangers_, true) ? LogLevel::kDebug : LogLevel::kWarn,
                fmt::format("process {} of user {} asked for this job's secret and got no answer", who.pid, who.uid));

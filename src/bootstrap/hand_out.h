@@ -9,8 +9,8 @@
 namespace tutti {
 
 // Rank 0's side of the hand-out: an abstract Unix socket that tells a short text to every process of the same user on
-// this host, and to nobody else: the kernel vouches for the peer's user id. Leaves nothing in the file system. Owned by
-// the root; served by the thread that polls descriptor().
+// this host, and to nobody else: the kernel vouches for the peer's user id, and where it cannot tell users apart nobody
+// gets it. Leaves nothing in the file system. Owned by the root; served by the thread that polls descriptor().
 class HandOut {
  public:
   // Throws Error(kSystem), also when the name is taken.
@@ -28,7 +28,7 @@ class HandOut {
 };
 
 // The other ranks' side: asks until an answer comes. Blocks. Throws Error(kTimeout) at the deadline, and
-// Error(kUnauthorized) when the name belongs to a process of another user.
+// Error(kUnauthorized) when the name belongs to a process of another user, or of one that may be anybody.
 std::string ask_hand_out(const std::string& name, Deadline deadline);
 
 // The name for a meeting place ("port 29500", a job's identity): it contains the user's id, so that users do not

@@ -58,7 +58,12 @@ void Listener::accept() {
     });
     if (socket) {
       exhausted_since_.reset();
-      greet(std::move(socket), SocketAddress::from_sockaddr(reinterpret_cast<const sockaddr*>(&from), length));
+      try {
+        greet(std::move(socket), SocketAddress::from_sockaddr(reinterpret_cast<const sockaddr*>(&from), length));
+      } catch (const Error& error) {
+        // Whoever it was tries again.
+        log_line(std::exchange(complained_, true) ? LogLevel::kDebug : LogLevel::kWarn, error.what());
+      }
       continue;
     }
     if (accept_may_go_on(errno)) continue;

@@ -1,6 +1,7 @@
 #include "bootstrap/membership.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include "base/log.h"
 #include "base/net/interfaces.h"
 #include "base/text.h"
+#include "base/users.h"
 #include "bootstrap/find_membership.h"
 #include "bootstrap/hand_out.h"
 #include "bootstrap/id_text.h"
@@ -86,6 +88,15 @@ bool may_be_here(const std::vector<HostPort>& roots, std::span<const InterfaceRe
 }
 
 void meet_through_hand_out(Membership& membership, std::string_view meeting_place, const FoundSecret& secret) {
+  if (may_be_anybody(::geteuid())) {
+    throw Error(
+        ErrorCode::kInvalidSetting,
+        fmt::format(
+            "this process is user {} of a user namespace, who may be anybody: rank 0 cannot know to whom it hands the "
+            "job's secret. Set TUTTI_SECRET or TUTTI_SECRET_FILE to the same secret on all ranks, or run them "
+            "as a user that has a number there",
+            ::geteuid()));
+  }
   membership.hand_out = hand_out_name(meeting_place);
   membership.loopback_only = true;
   membership.roots = {{"127.0.0.1", 0}};
@@ -120,6 +131,12 @@ void meet_at(Membership& membership, std::vector<HostPort> roots, const Launch& 
   membership.nonce = derived_nonce(secret.key, membership.job);
 }
 
+// Rank 0's port where nobody gave one.
+std::uint16_t port_of_job(const Config& config, const Launch& launch, const FoundSecret& secret) {
+  if (config.given(Setting::kPort)) return static_cast<std::uint16_t>(config.integer(Setting::kPort));
+  return derived_port(secret.key, launch.job);
+}
+
 // Several hosts, and nobody said where rank 0 is: what the launcher's variables give away.
 std::vector<HostPort> launcher_roots(const Config& config, const Launch& launch, const FoundSecret& secret,
                                      std::span<const InterfaceRecord> here) {
@@ -129,8 +146,7 @@ std::vector<HostPort> launcher_roots(const Config& config, const Launch& launch,
                             "MASTER_PORT, on all ranks",
                             launch.launcher));
   }
-  const auto port = config.given(Setting::kPort) ? static_cast<std::uint16_t>(config.integer(Setting::kPort))
-                                                 : derived_port(secret.key, launch.job);
+  const std::uint16_t port = port_of_job(config, launch, secret);
   std::vector<HostPort> roots;
   for (const std::string& host : launch.root_hosts) roots.push_back({host, port});
   if (launch.rank == 0 && !may_be_here(roots, here)) {
@@ -183,8 +199,12 @@ Membership find_membership(const Config& config, const Environment& environment,
     roots = master_address(config, environment);
   }
   if (roots.empty() && launch.hosts == Launch::Hosts::kOne && !launch.job.empty()) {
-    meet_through_hand_out(membership, "job " + launch.job + launch.key, secret);
-    return membership;
+    if (secret.origin == SecretOrigin::kNone || !may_be_anybody(::geteuid())) {
+      meet_through_hand_out(membership, "job " + launch.job + launch.key, secret);
+      return membership;
+    }
+    // Nothing can be handed out, and with a secret nothing has to be.
+    roots = {{"127.0.0.1", port_of_job(config, launch, secret)}};
   }
   if (roots.empty()) {
     if (launch.hosts == Launch::Hosts::kSeveral && secret.origin == SecretOrigin::kNone) {

@@ -46,6 +46,7 @@ struct Membership {
 //   TUTTI_COMM_ID                        a unique id, or host:port of rank 0
 //   MASTER_ADDR and TUTTI_PORT, or MASTER_PORT (plus 1 where TORCHELASTIC_USE_AGENT_STORE says that it is taken)
 //   one host, as the launcher says: rank 0's hand-out, named after the launcher's identity of the job
+//   (with a secret where base/users.h cannot tell this user from others: loopback, at a port as for several hosts)
 //   several hosts: with Open MPI on mpirun's host, with Slurm on the step's first host, at TUTTI_PORT or a port made
 //   from the identity of the job; other launchers need TUTTI_COMM_ID or MASTER_ADDR
 // The secret: see secret.h. Without any, rank 0 makes one for this host and hands it out.

@@ -1,9 +1,11 @@
 #include "bootstrap/process.h"
 
+#include <exception>
 #include <mutex>
 
 #include "base/descriptors.h"
 #include "base/fork.h"
+#include "base/log.h"
 
 namespace tutti {
 namespace {
@@ -15,7 +17,10 @@ constexpr long kOfProcess = 4;  // of the event loop, and one that a signal ring
 Process::Process() : made_in_(fork_generation()) {}
 
 Process::~Process() {
-  if (!is_this()) static_cast<void>(signal_.release());  // the thread that it belongs to is in the parent
+  if (is_this()) return;
+  // The threads that they belong to are in the parent.
+  static_cast<void>(signal_.release());
+  static_cast<void>(writer_.release());
 }
 
 void Process::add_reporter(std::weak_ptr<Reporter> reporter, int signal) {
@@ -26,11 +31,19 @@ void Process::add_reporter(std::weak_ptr<Reporter> reporter, int signal) {
   if (signal == 0) return;
   const std::lock_guard lock(signal_mutex_);
   if (signal_ != nullptr) return;
-  signal_ = std::make_unique<DumpSignal>(loop_, signal, [this] {
+  signal_ = std::make_unique<DumpSignal>(loop_, signal, [this] { ask_reporters(); });
+}
+
+void Process::ask_reporters() {
+  try {
     for (const auto& known : reporters_) {
-      if (const std::shared_ptr<Reporter> one = known.lock()) one->report_now();
+      writer_->post([known] {
+        if (const std::shared_ptr<Reporter> one = known.lock()) one->report_now();
+      });
     }
-  });
+  } catch (const std::exception& error) {
+    log_warn("no reports for a signal: {}", error.what());
+  }
 }
 
 bool Process::is_this() const { return made_in_ == fork_generation(); }

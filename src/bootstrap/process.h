@@ -7,27 +7,29 @@
 
 #include "bootstrap/dump_signal.h"
 #include "bootstrap/event_loop.h"
+#include "bootstrap/writer.h"
 
 namespace tutti {
 
-// What writes down what it knows when somebody asks the process for it. Called on the control thread.
+// What writes down what it knows when somebody asks the process for it. Called on the writer's thread.
 class Reporter {
  public:
   virtual ~Reporter() = default;
   virtual void report_now() = 0;
 };
 
-// What all communicators of this process share: the control thread. Made by the first that needs it and gone, thread
-// and descriptors included, with the last. Any thread may call anything.
+// What all communicators of this process share: the control thread, and the writer's. Made by the first that needs it
+// and gone, threads and descriptors included, with the last. Any thread may call anything.
 class Process {
  public:
   ~Process();
 
   // Shared: every communicator, and every root that waits for its ranks, holds one; the last to go ends the thread.
-  // A forked child gets one of its own. Must not be dropped on the control thread.
+  // A forked child gets one of its own. Must not be dropped on one of its threads.
   static std::shared_ptr<Process> get();
 
   EventLoop& loop() { return loop_; }
+  Writer& writer() { return *writer_; }
   // From now on the reporter is called when this signal comes; 0: when the one comes that others have asked for. The
   // first signal that somebody names is the process's. Throws Error(kSystem).
   void add_reporter(std::weak_ptr<Reporter> reporter, int signal);
@@ -38,9 +40,12 @@ class Process {
  private:
   Process();
 
-  EventLoop loop_;
+  void ask_reporters();
+
+  std::unique_ptr<Writer> writer_ = std::make_unique<Writer>();
   std::vector<std::weak_ptr<Reporter>> reporters_;  // of the control thread
-  std::mutex signal_mutex_;                         // guards the next
+  EventLoop loop_;
+  std::mutex signal_mutex_;  // guards the next
   std::unique_ptr<DumpSignal> signal_;
   const std::uint32_t made_in_;  // fork_generation()
 };

@@ -158,7 +158,7 @@ void ScopeBook::learn_comparison(const Comparison& comparison, int from) {
 }
 
 void ScopeBook::survey(const ControlScope& scope, std::function<void(const Findings&)> done) {
-  surveys_.ask(scope.id(), [done = std::move(done)](std::uint64_t, const Findings& findings) { done(findings); });
+  surveys_.ask(scope.id(), std::move(done));
 }
 
 void ScopeBook::answer(const SurveyQuestion& question, Findings& findings) {

@@ -16,8 +16,8 @@ namespace tutti {
 // which call, and why they failed. Passes all of it on to the neighbours, so that members hear of each other through
 // ranks that are none. Belongs to the loop's thread.
 //
-// Add a kind of message about one communicator: a FrameType, its codec in tree_messages, a case in receive(), and, if a
-// new neighbour must be told, a line in introduce().
+// Add a kind of message about one communicator: a FrameType, its codec in tree_messages (of surveys: survey_messages),
+// a case in receive(), and, if a new neighbour must be told, a line in introduce().
 class ScopeBook {
  public:
   // `self`: this rank in the tree.

@@ -128,8 +128,6 @@ void SharedNode::wait_until_met(const Membership& membership, Deadline deadline)
                 fmt::format("communicator \"{}\": the root does not answer: is its host alive?", membership.name), 0);
   }
   table_ = results_.table;
-  lock.unlock();
-  call([this](ControlNode& node) { own_ = node.met().own(); });
 }
 
 std::optional<std::vector<std::vector<std::byte>>> SharedNode::exchange(std::span<const std::byte> mine,

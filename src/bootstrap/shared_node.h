@@ -27,8 +27,6 @@ class SharedNode {
   void post(std::function<void(ControlNode&)> work);
   void call(const std::function<void(ControlNode&)>& work);
 
-  // Known once all have met: of this meeting only, behind every later key.
-  const Credentials& own() const { return own_; }
   // They are on one host, and listen on its loopback interface.
   bool loopback_only() const { return loopback_only_; }
   // Host, process and addresses of all ranks of the tree.
@@ -51,7 +49,6 @@ class SharedNode {
   ControlResults results_;
   std::unique_ptr<ControlNode> node_;  // made, used and destroyed on the control thread
   std::shared_ptr<const RankTable> table_;
-  Credentials own_;
   bool loopback_only_ = false;
 };
 

@@ -77,7 +77,7 @@ void Surveys::finish(const Name& name) {
     if (wiring_.should_answer(neighbour)) one.findings.silent.push_back({neighbour, wiring_.self});
   }
   const auto& [scope, asker, number] = name;
-  if (one.from == kSelf) return one.done(number, one.findings);
+  if (one.from == kSelf) return one.done(one.findings);
   wiring_.send(one.from, FrameType::kAnswer, SurveyAnswer{scope, asker, number, std::move(one.findings)}.encode());
 }
 

@@ -28,7 +28,7 @@ class Surveys {
     // What this rank does, in the communicator, if it is a member; it learns who asked. Must not block.
     std::function<void(const SurveyQuestion&, Findings&)> answer;
   };
-  using Done = std::function<void(std::uint64_t number, const Findings&)>;
+  using Done = std::function<void(const Findings&)>;
 
   // How long the asker waits; every rank on the way waits a tenth less than who asked it.
   static constexpr std::chrono::milliseconds kPatience{1000};

@@ -7,31 +7,22 @@
 #include <utility>
 #include <vector>
 
-#include "base/health.h"
 #include "base/sync.h"
-#include "bootstrap/control_plane.h"
 #include "communicator/communicator_report.h"
 #include "communicator/outstanding.h"
+#include "communicator/self.h"
 #include "communicator/stall_watch.h"
-#include "executor/operation_log.h"
 #include "transport/transport.h"
 #include "tutti/error.h"
 
 namespace tutti {
-
-class Operation;
 
 // What every call of a communicator needs, collective or not: who it is on, whether it still works, what moves its
 // messages. Owned by the Session, outlives its calls; any thread.
 class CallContext {
  public:
   struct Parts {
-    std::string name;
-    int rank = 0;
-    int ranks = 1;
-    Health& health;
-    ControlPlane& control;
-    OperationLog& log;
+    Self self;
     CommunicatorReport& report;
     std::span<Transport* const> transports;
     bool spin = true;  // there is a core for every rank of the host
@@ -39,18 +30,16 @@ class CallContext {
     std::chrono::milliseconds stall_warning{0};  // 0: none
   };
   explicit CallContext(Parts parts)
-      : parts_(std::move(parts)),
-        stalls_({parts_.name, parts_.rank, parts_.ranks, parts_.health, parts_.control, parts_.log, parts_.report,
-                 parts_.stall_warning}) {}
+      : parts_(std::move(parts)), stalls_(parts_.self, parts_.report, parts_.stall_warning) {}
   CallContext(const CallContext&) = delete;
   CallContext& operator=(const CallContext&) = delete;
 
-  const std::string& name() const { return parts_.name; }
-  int rank() const { return parts_.rank; }
-  int ranks() const { return parts_.ranks; }
-  Health& health() const { return parts_.health; }
-  ControlPlane& control() const { return parts_.control; }
-  OperationLog& log() const { return parts_.log; }
+  const std::string& name() const { return parts_.self.name; }
+  int rank() const { return parts_.self.rank; }
+  int ranks() const { return parts_.self.ranks; }
+  Health& health() const { return parts_.self.health; }
+  ControlPlane& control() const { return parts_.self.control; }
+  OperationLog& log() const { return parts_.self.log; }
   CommunicatorReport& report() const { return parts_.report; }
   std::span<Transport* const> transports() const { return parts_.transports; }
   bool spin() const { return parts_.spin; }
@@ -80,9 +69,6 @@ class CallContext {
   static Error out_of_memory();
   // Ends every call of this communicator on all ranks. Waits for nobody.
   void abort(const std::string& reason) const;
-  // A call has not ended within its limit: asks who keeps it waiting, and then fails the communicator on all ranks with
-  // the answer, unless the call has ended. Again and again until then. Never waits.
-  void call_timed_out(const Operation& operation) const;
 
  private:
   Parts parts_;

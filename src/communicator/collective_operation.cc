@@ -178,8 +178,4 @@ std::string CollectiveOperation::describe() const {
   return fmt::format("{} #{} of \"{}\"", tutti::describe(shape_), sequence(), context_.name());
 }
 
-std::vector<int> CollectiveOperation::awaited() const {
-  return running_ ? calls_.executor_->awaited(call_) : std::vector<int>();
-}
-
 }  // namespace tutti

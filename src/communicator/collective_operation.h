@@ -27,7 +27,6 @@ class CollectiveOperation final : public Operation {
   void take_over(std::uint64_t turn, const Call* begun);
   Progress progress() override;
   std::string describe() const override;
-  std::vector<int> awaited() const override;
   std::uint64_t sequence() const override { return turn_ + 1; }
 
  protected:

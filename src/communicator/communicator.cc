@@ -17,7 +17,7 @@ namespace tutti {
 class Communicator::Impl {
  public:
   // Opens it now, or when the calling thread's group ends. parent: what it is split off.
-  static std::unique_ptr<Impl> open(Opening::Open open, const Session* parent = nullptr) {
+  static std::unique_ptr<Impl> open(Opening::Open open, Session* parent = nullptr) {
     auto impl = std::make_unique<Impl>();
     if (GroupCalls* group = GroupCalls::current()) {
       impl->opening_ = std::make_shared<Opening>(std::move(open), parent, impl->session_);

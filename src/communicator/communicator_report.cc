@@ -66,21 +66,24 @@ std::string describe(const OperationRecord& record) {
 }
 
 CommunicatorReport::CommunicatorReport(Parts parts)
-    : parts_(std::move(parts)), id_(public_id(parts_.control)), loop_(parts_.loop) {}
+    : parts_(std::move(parts)), id_(public_id(parts_.self.control)), writer_(parts_.writer) {}
 
 std::string CommunicatorReport::to_json(std::string_view reason) const {
   using std::chrono::duration;
   using std::chrono::system_clock;
   JsonWriter json;
   json.begin_object().field("tutti_report", kFormat).field("reason", reason);
-  json.key("communicator").begin_object().field("name", parts_.name).field("id", id_).end_object();
-  json.field("rank", parts_.rank).field("ranks", parts_.ranks).field("host", host_name()).field("pid", ::getpid());
+  json.key("communicator").begin_object().field("name", parts_.self.name).field("id", id_).end_object();
+  json.field("rank", parts_.self.rank)
+      .field("ranks", parts_.self.ranks)
+      .field("host", host_name())
+      .field("pid", ::getpid());
   json.field("written", duration<double>(system_clock::now().time_since_epoch()).count());
   json.field("written_ns", Clock::now().time_since_epoch().count());
 
-  json.new_line().field("state", parts_.health.failed() ? "failed" : "healthy");
-  if (parts_.health.failed()) {
-    const Error failure = parts_.health.reason();
+  json.new_line().field("state", parts_.self.health.failed() ? "failed" : "healthy");
+  if (parts_.self.health.failed()) {
+    const Error failure = parts_.self.health.reason();
     json.key("failure").begin_object().field("code", name(failure.code()));
     json.field("reason", std::string_view(failure.what()).substr(0, kLongestText));
     json.field("peer", failure.peer()).end_object();
@@ -90,18 +93,18 @@ std::string CommunicatorReport::to_json(std::string_view reason) const {
     if (!stall_.empty()) json.new_line().field("stall", std::string_view(stall_).substr(0, kLongestText));
   }
   json.new_line().key("left").begin_array();
-  for (int r = 0; r < parts_.ranks; ++r) {
-    const std::uint64_t last = parts_.health.left_after(r);
+  for (int r = 0; r < parts_.self.ranks; ++r) {
+    const std::uint64_t last = parts_.self.health.left_after(r);
     if (last != Health::kStillHere) json.begin_object().field("rank", r).field("after", last).end_object();
   }
   json.end_array();
   json.new_line().key("members").begin_array();
-  for (int r = 0; r < std::min(parts_.ranks, kMostMembers); ++r) json.value(parts_.control.describe(r));
+  for (int r = 0; r < std::min(parts_.self.ranks, kMostMembers); ++r) json.value(parts_.self.control.describe(r));
   json.end_array();
   json.new_line().key("statistics");
   write_statistics(json, parts_.statistics());
 
-  const std::vector<OperationRecord> records = parts_.log.records();
+  const std::vector<OperationRecord> records = parts_.self.log.records();
   json.new_line().key("pending").begin_array();
   for (const OperationRecord& record : records) {
     if (!has_ended(record.phase)) write_operation(json, record);
@@ -113,9 +116,17 @@ std::string CommunicatorReport::to_json(std::string_view reason) const {
   return json.take() + '\n';
 }
 
+void CommunicatorReport::try_to_write(const std::string& directory, std::string_view reason) {
+  try {
+    write(directory, reason);
+  } catch (const std::exception& error) {
+    log_warn("communicator \"{}\": no report ({}): {}", parts_.self.name, reason, error.what());
+  }
+}
+
 void CommunicatorReport::write(const std::string& directory, std::string_view reason) {
-  const std::string name = fmt::format("tutti-{}-rank{}-pid{}-{}.json", file_name_part(parts_.name), parts_.rank,
-                                       ::getpid(), id_.substr(0, 8));
+  const std::string name = fmt::format("tutti-{}-rank{}-pid{}-{}.json", file_name_part(parts_.self.name),
+                                       parts_.self.rank, ::getpid(), id_.substr(0, 8));
   if (const int error = write_whole_file(directory, name, to_json(reason))) {
     log_warn("cannot write {}/{}: {}; TUTTI_DUMP_DIR chooses the directory", directory, name, errno_text(error));
   } else {
@@ -125,23 +136,26 @@ void CommunicatorReport::write(const std::string& directory, std::string_view re
 
 void CommunicatorReport::report_now() {
   const std::lock_guard lock(mutex_);
-  if (!closed_) write(parts_.directory.empty() ? kFallbackDirectory : parts_.directory, "signal");
+  if (!closed_) try_to_write(parts_.directory.empty() ? kFallbackDirectory : parts_.directory, "signal");
 }
 
 void CommunicatorReport::write_failure() {
-  if (parts_.directory.empty() || parts_.health.used_after_fork()) return;
+  if (parts_.directory.empty() || parts_.self.health.used_after_fork()) return;
   const std::lock_guard lock(mutex_);
-  if (closed_ || std::exchange(failure_written_, true)) return;
-  try {
-    write(parts_.directory, "failure");
-  } catch (const std::exception& error) {
-    log_warn("communicator \"{}\": no report of its failure: {}", parts_.name, error.what());
-  }
+  if (!closed_ && !std::exchange(failure_written_, true)) try_to_write(parts_.directory, "failure");
 }
 
 void CommunicatorReport::write_failure_soon() {
-  const std::lock_guard lock(loop_mutex_);
-  if (loop_ != nullptr) loop_->post([this] { write_failure(); });
+  const std::lock_guard lock(writer_mutex_);
+  if (writer_ == nullptr) return;
+  try {
+    writer_->post([weak = weak_from_this()] {
+      if (const auto report = weak.lock()) report->write_failure();
+    });
+  } catch (const std::exception& error) {
+    // A call that is told of the failure writes it.
+    log_info("communicator \"{}\": {}", parts_.self.name, error.what());
+  }
 }
 
 void CommunicatorReport::note_stall(const std::string& text) {
@@ -150,13 +164,10 @@ void CommunicatorReport::note_stall(const std::string& text) {
 }
 
 void CommunicatorReport::close() {
-  EventLoop* loop = nullptr;
   {
-    const std::lock_guard lock(loop_mutex_);
-    loop = std::exchange(loop_, nullptr);
+    const std::lock_guard lock(writer_mutex_);
+    writer_ = nullptr;
   }
-  // What was posted has run then. Not under the lock, for which the control thread may wait.
-  if (loop != nullptr) loop->call([] {});
   const std::lock_guard lock(mutex_);
   closed_ = true;
 }

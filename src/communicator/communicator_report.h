@@ -1,15 +1,15 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/health.h"
 #include "base/sync.h"
-#include "bootstrap/control_plane.h"
 #include "bootstrap/process.h"
+#include "communicator/self.h"
 #include "executor/operation_log.h"
 #include "tutti/communicator.h"
 
@@ -21,23 +21,18 @@ std::string describe(const OperationRecord& record);
 // What a communicator knows of itself on this rank, as one JSON object in a file: when a signal asks for it, and when
 // the communicator fails. docs/doctor.md has its members. Any thread; blocks for the file system only. It needs nothing
 // that a call holds while it waits.
-class CommunicatorReport final : public Reporter {
+class CommunicatorReport final : public Reporter, public std::enable_shared_from_this<CommunicatorReport> {
  public:
   struct Parts {
-    std::string name;
-    int rank = 0;
-    int ranks = 1;
-    Health& health;
-    ControlPlane& control;
-    const OperationLog& log;
+    Self self;
     std::function<Statistics()> statistics;
-    std::string directory;      // where a failure is written; "": nowhere
-    EventLoop* loop = nullptr;  // null: none, calls alone write a failure
+    std::string directory;     // where a failure is written; "": nowhere
+    Writer* writer = nullptr;  // null: none, calls alone write a failure
   };
   explicit CommunicatorReport(Parts parts);
 
   void report_now() override;
-  // The communicator has failed: writes that once, now or on the control thread.
+  // The communicator has failed: writes that once, now or on the writer's thread. Never throw.
   void write_failure();
   void write_failure_soon();
   // Of the latest stall, as it was reported.
@@ -48,6 +43,8 @@ class CommunicatorReport final : public Reporter {
   std::string to_json(std::string_view reason) const;
 
  private:
+  // What keeps it from writing is logged.
+  void try_to_write(const std::string& directory, std::string_view reason);
   void write(const std::string& directory, std::string_view reason);
 
   const Parts parts_;
@@ -55,8 +52,8 @@ class CommunicatorReport final : public Reporter {
   mutable std::mutex mutex_;  // guards the next two, and one file at a time
   bool closed_ = false;
   bool failure_written_ = false;
-  std::mutex loop_mutex_;  // guards the next
-  EventLoop* loop_;
+  std::mutex writer_mutex_;  // guards the next
+  Writer* writer_;
   mutable std::mutex stall_mutex_;  // guards the next
   std::string stall_;
 };

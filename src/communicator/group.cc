@@ -17,14 +17,15 @@ class Group::Impl {
       throw Error(ErrorCode::kInvalidArgument,
                   "a group inside another one names a different stream: all calls run on the stream of the outermost");
     }
-    mark_ = calls_->begin_level();
+    mark_ = calls_->begin_level(stream.limit());
     level_ = calls_->levels();
   }
 
   ~Impl() {
     if (ended_) return;
+    calls_->check_thread();
     calls_->drop_from(mark_);
-    calls_->end_level();
+    calls_->end_level(mark_);
     if (!own_) return;
     calls_->work()->end_without_calls(
         Error(ErrorCode::kAborted, "its group was not ended, so that it was never issued: call Group::end()"));
@@ -34,7 +35,7 @@ class Group::Impl {
     if (ended_) throw Error(ErrorCode::kInvalidArgument, "this group has been ended already");
     calls_->check_innermost(level_);
     ended_ = true;
-    calls_->end_level();
+    calls_->end_level(mark_);
     const auto work = calls_->work();
     if (own_) {
       calls_->run();

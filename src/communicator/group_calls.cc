@@ -1,7 +1,9 @@
 #include "communicator/group_calls.h"
 
+#include <exception>
 #include <utility>
 
+#include "base/log.h"
 #include "communicator/stream_engine.h"
 #include "executor/waiter.h"
 
@@ -28,9 +30,22 @@ void GroupCalls::add_transfer(PendingCall call) {
   transfers_.push_back(std::move(call));
 }
 
-GroupCalls::Mark GroupCalls::begin_level() {
+GroupCalls::Mark GroupCalls::begin_level(std::chrono::milliseconds limit) {
   ++levels_;
-  return {collectives_.size(), transfers_.size(), openings_.size()};
+  const std::chrono::milliseconds outer = limit.count() > 0 ? std::exchange(limit_, limit) : limit_;
+  return {collectives_.size(), transfers_.size(), openings_.size(), outer};
+}
+
+void GroupCalls::end_level(const Mark& mark) {
+  --levels_;
+  limit_ = mark.limit;
+}
+
+void GroupCalls::check_thread() const {
+  if (thread_ == std::this_thread::get_id()) return;
+  log_line(LogLevel::kError,
+           "a Group is destroyed by another thread than the one that made it: keep it on that thread's stack");
+  std::terminate();
 }
 
 void GroupCalls::check_innermost(std::size_t level) const {
@@ -47,7 +62,7 @@ void GroupCalls::drop_from(const Mark& mark) {
 }
 
 void GroupCalls::run() {
-  current_ = nullptr;
+  if (current_ == this) current_ = nullptr;
   try {
     if (!openings_.empty()) open_all(openings_);
     if (collectives_.empty() && transfers_.empty()) return work_->end_without_calls(std::nullopt);

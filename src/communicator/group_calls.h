@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "communicator/opening.h"
@@ -22,8 +24,21 @@ class GroupCalls {
 
   // Null: the thread is in no group.
   static GroupCalls* current() { return current_; }
+  // While one lives, on the stack, its thread is in no group.
+  class Outside {
+   public:
+    Outside() : left_(std::exchange(current_, nullptr)) {}
+    ~Outside() { current_ = left_; }
+    Outside(const Outside&) = delete;
+    Outside& operator=(const Outside&) = delete;
+
+   private:
+    GroupCalls* const left_;
+  };
 
   Stream stream() const { return stream_; }
+  // Of calls that have none of their own; 0: that of their communicator.
+  std::chrono::milliseconds limit() const { return limit_; }
   const std::shared_ptr<detail::WorkState>& work() const { return work_; }
   void add_collective(PendingCall call);
   void add_transfer(PendingCall call);
@@ -34,12 +49,17 @@ class GroupCalls {
     std::size_t collectives;
     std::size_t transfers;
     std::size_t openings;
+    std::chrono::milliseconds limit;
   };
-  Mark begin_level();
+  // limit: of the calls in it; 0: that of the group around it.
+  Mark begin_level(std::chrono::milliseconds limit);
+  // Ends the process when another thread than the one that made it drops it: that thread's calls would go on to be put
+  // where it was.
+  void check_thread() const;
   // Checks that this level is the innermost one of this thread. Throws Error(kInvalidArgument).
   void check_innermost(std::size_t level) const;
   std::size_t levels() const { return levels_; }
-  void end_level() { --levels_; }
+  void end_level(const Mark& mark);
   // Forgets the calls since then.
   void drop_from(const Mark& mark);
 
@@ -55,6 +75,7 @@ class GroupCalls {
   const Stream stream_;
   const std::thread::id thread_ = std::this_thread::get_id();
   std::size_t levels_ = 0;
+  std::chrono::milliseconds limit_{0};
   std::shared_ptr<detail::WorkState> work_;  // shared with the Works of the calls
   Batch collectives_;
   Batch transfers_;

@@ -18,7 +18,7 @@ void check_stream(Stream stream) {
 // The call's own, else that of its group.
 std::chrono::milliseconds limit_of(Stream stream) {
   const GroupCalls* group = GroupCalls::current();
-  return stream.limit().count() > 0 || group == nullptr ? stream.limit() : group->stream().limit();
+  return stream.limit().count() > 0 || group == nullptr ? stream.limit() : group->limit();
 }
 
 std::shared_ptr<detail::WorkState> work_on(Stream stream) {

@@ -1,10 +1,11 @@
 #include "communicator/opening.h"
 
+#include <future>
 #include <map>
 #include <string>
-#include <system_error>
 #include <thread>
 
+#include "communicator/session.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -44,7 +45,7 @@ void Opening::forget() {
 void open_all(const std::vector<std::shared_ptr<Opening>>& openings) {
   std::exception_ptr failure;
   std::vector<std::vector<Opening*>> sequences;
-  std::map<const Session*, std::size_t> by_parent;
+  std::map<Session*, std::size_t> by_parent;
   for (const auto& opening : openings) {
     const auto [sequence, added] = by_parent.emplace(opening->parent(), sequences.size());
     if (added || opening->parent() == nullptr) {
@@ -55,16 +56,25 @@ void open_all(const std::vector<std::shared_ptr<Opening>>& openings) {
   }
   std::vector<std::thread> threads;
   threads.reserve(sequences.size());
+  std::promise<bool> start;  // false: not all threads are there
+  const std::shared_future<bool> started = start.get_future().share();
   try {
     for (const auto& sequence : sequences) {
-      threads.emplace_back([&sequence] {
+      threads.emplace_back([&sequence, started = started] {
+        if (!started.get()) return;
         for (Opening* opening : sequence) opening->run();
       });
     }
-  } catch (const std::system_error& error) {
-    failure = std::make_exception_ptr(
-        Error(ErrorCode::kSystem, std::string("cannot start a thread for each communicator that a group makes: ") +
-                                      error.what() + "; raise the limit of processes (ulimit -u)"));
+    start.set_value(true);
+  } catch (const std::exception& error) {
+    start.set_value(false);
+    const Error reason(ErrorCode::kSystem,
+                       std::string("cannot start a thread for each communicator that a group makes: ") + error.what() +
+                           "; raise the limit of processes (ulimit -u), or make fewer in one group");
+    for (const auto& [parent, sequence] : by_parent) {
+      if (parent != nullptr) parent->fail(reason);
+    }
+    failure = std::make_exception_ptr(reason);
   }
   for (std::thread& thread : threads) thread.join();
   for (const auto& opening : openings) {

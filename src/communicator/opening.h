@@ -19,10 +19,10 @@ class Opening {
   using Open = std::function<std::shared_ptr<Session>()>;
 
   // parent: whose ranks it is made of, in its order of calls; null: ranks that meet.
-  Opening(Open open, const Session* parent, std::shared_ptr<Session>& target)
+  Opening(Open open, Session* parent, std::shared_ptr<Session>& target)
       : open_(std::move(open)), parent_(parent), target_(&target) {}
 
-  const Session* parent() const { return parent_; }
+  Session* parent() const { return parent_; }
   // Opens it and keeps what was thrown; in any thread.
   void run() noexcept;
   const std::exception_ptr& failure() const { return failure_; }
@@ -33,7 +33,7 @@ class Opening {
 
  private:
   Open open_;
-  const Session* const parent_;
+  Session* const parent_;
   std::shared_ptr<Session> session_;
   std::exception_ptr failure_;
   std::mutex mutex_;  // guards what is below
@@ -41,7 +41,8 @@ class Opening {
 };
 
 // Opens all at the same time, each in a thread of its own but those of one parent one after the other, and delivers
-// those that could be opened. Throws the first failure that is not the consequence of another one.
+// those that could be opened. Throws the first failure that is not the consequence of another one. When there are not
+// enough threads none is opened, and the parents fail: so the ranks that split them too learn of it.
 void open_all(const std::vector<std::shared_ptr<Opening>>& openings);
 
 }  // namespace tutti

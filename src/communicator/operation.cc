@@ -12,10 +12,10 @@ void Operation::look_around(Clock::time_point now) {
     next_check_ = check_interval();
   }
   if (const auto allowed = limit();
-      allowed.count() > 0 && now - issued_ > allowed && now > next_complaint_ && !is_doomed()) {
+      allowed.count() > 0 && now > deadline_after(allowed, issued_) && now > next_complaint_ && !is_doomed()) {
     timed_out_ = true;
     next_complaint_ = now + StallWatch::kAnswerTime;
-    context_.call_timed_out(*this);
+    context_.stalls().time_out(this, describe(), allowed);
   }
   const Clock::duration idle = now - idle_since_;
   if (!running_) return;

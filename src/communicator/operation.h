@@ -35,8 +35,6 @@ class Operation {
   virtual Progress progress() = 0;
   // "all_reduce f32×1000 sum #3 of \"dp\"".
   virtual std::string describe() const = 0;
-  // The peers without whom it does not get on; empty while it waits for its turn.
-  virtual std::vector<int> awaited() const = 0;
   // Of a collective, from 1; else 0.
   virtual std::uint64_t sequence() const { return 0; }
   // Of a receive that is done.

@@ -33,29 +33,38 @@ Session::Session(Parts parts)
       channels_(std::move(parts.channels)),
       point_to_point_(std::move(parts.point_to_point)),
       owned_transports_(std::move(parts.transports)),
+      control_(std::move(parts.control)),
       transports_(pointers_to(owned_transports_)),  // before the calls, which keep a view of it
       selector_(std::move(parts.selector)),
       distances_(std::move(parts.distances)),
-      control_(std::move(parts.control)),
       arrivals_(*group_, layout_.ranks),
       process_(layout_.ranks > 1 ? Process::get() : nullptr),
-      report_(std::make_shared<CommunicatorReport>(CommunicatorReport::Parts{
-          parts.name, layout_.rank, layout_.ranks, *health_, *control_, *log_, [this] { return statistics(); },
-          config_.text(Setting::kDumpDir), process_ ? &process_->loop() : nullptr})),
-      context_({std::move(parts.name), layout_.rank, layout_.ranks, *health_, *control_, *log_, *report_, transports_,
-                parts.spin, parts.timeout, config_.duration(Setting::kStallWarning)}),
+      report_(std::make_shared<CommunicatorReport>(
+          CommunicatorReport::Parts{self(parts.name), [this] { return statistics(); }, config_.text(Setting::kDumpDir),
+                                    process_ ? &process_->writer() : nullptr})),
+      context_({self(parts.name), *report_, transports_, parts.spin, parts.timeout,
+                config_.duration(Setting::kStallWarning)}),
       collectives_(context_, {layout_, parts.reproducible, *selector_, channels_,
                               progress_word(group_->layout, group_->segment.data(), group_->own_area),
                               started_word(group_->layout, group_->segment.data(), group_->own_area), arrivals_}),
       transfers_(context_, *point_to_point_),
       setup_seconds_(parts.setup_seconds),
       discovery_seconds_(parts.discovery_seconds) {
-  context_.stalls().start();
   if (!process_) return;
-  process_->add_reporter(report_, static_cast<int>(config_.integer(Setting::kDumpSignal)));
-  if (!config_.text(Setting::kDumpDir).empty()) {
-    health_->when_failed([report = report_.get()] { report->write_failure_soon(); });
+  try {
+    process_->add_reporter(report_, static_cast<int>(config_.integer(Setting::kDumpSignal)));
+    if (!config_.text(Setting::kDumpDir).empty()) {
+      health_->when_failed([report = report_.get()] { report->write_failure_soon(); });
+    }
+    context_.stalls().start();
+  } catch (...) {
+    silence();
+    throw;
   }
+}
+
+Self Session::self(const std::string& name) const {
+  return {name, layout_.rank, layout_.ranks, *health_, *control_, *log_};
 }
 
 Session::~Session() {
@@ -64,6 +73,13 @@ Session::~Session() {
   } catch (const std::exception&) {
     // Whoever wants to know calls destroy().
   }
+  silence();
+}
+
+void Session::silence() {
+  if (health_->used_after_fork()) return;  // nobody asks there, and a thread of the parent may hold the locks
+  report_->close();                        // it asks control_ who the members are
+  control_.reset();
 }
 
 Heritage Session::heritage() const {
@@ -93,6 +109,12 @@ void Session::abort(const std::string& reason) {
   if (health_->used_after_fork()) return;
   const std::lock_guard lock(leaving_);
   if (!left_) context_.abort(reason);
+}
+
+void Session::fail(const Error& error) {
+  if (health_->used_after_fork()) return;
+  const std::lock_guard lock(leaving_);
+  if (!left_) context_.fail_locally(error);
 }
 
 void Session::destroy() {

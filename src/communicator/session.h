@@ -55,6 +55,8 @@ class Session {
   std::unique_ptr<Session> shrink(std::chrono::milliseconds patience);
   // Ends every call of this communicator on all ranks. Waits for nobody; any thread.
   void abort(const std::string& reason);
+  // The same for something that this rank needs and cannot have.
+  void fail(const Error& error);
   // Says goodbye after the calls that were issued. Throws the reason why the communicator failed, if no call has.
   void destroy();
 
@@ -67,10 +69,16 @@ class Session {
   // The others have gone on without this rank, because they heard nothing of it.
   bool was_given_up() const;
 
+  Self self(const std::string& name) const;
+  // Nobody asks this for anything any more: no survey, no report.
+  void silence();
+
   const Options options_;  // what it was made with
   const Config config_;
   Placement placement_;
   Layout layout_;
+
+  // What handlers on the control thread use, and what that lies on.
   std::unique_ptr<Health> health_;
   std::unique_ptr<OperationLog> log_;
   std::unique_ptr<HostGroup> group_;
@@ -78,13 +86,16 @@ class Session {
   std::vector<std::unique_ptr<Channel>> channels_;
   std::unique_ptr<PointToPoint> point_to_point_;
   std::vector<std::unique_ptr<Transport>> owned_transports_;
+
+  std::unique_ptr<ControlPlane> control_;
+
+  // What uses control_. The stall watch in context_ answers surveys until silence().
   std::vector<Transport*> transports_;
   std::unique_ptr<Selector> selector_;
   const Distances distances_;
-  std::unique_ptr<ControlPlane> control_;  // after what its handlers use
   Arrivals arrivals_;
   std::shared_ptr<Process> process_;  // shared by all communicators; null: this is its only rank, or it has left
-  std::shared_ptr<CommunicatorReport> report_;  // shared with the control thread while it writes it
+  std::shared_ptr<CommunicatorReport> report_;  // shared with the thread that writes it
   CallContext context_;
   CollectiveCalls collectives_;
   TransferCalls transfers_;

@@ -14,6 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kShortestMeeting(1000);
+constexpr milliseconds kLongestMeeting = std::chrono::hours(24);  // that the setting can say
 
 // A trouble of this rank's own: to try again would end in the same way.
 bool is_own_trouble(ErrorCode code) {
@@ -21,7 +22,8 @@ bool is_own_trouble(ErrorCode code) {
 }
 
 Config within(const Config& config, Deadline deadline) {
-  const auto left = std::max(kShortestMeeting, std::chrono::duration_cast<milliseconds>(deadline - Clock::now()));
+  const auto left =
+      std::clamp(std::chrono::duration_cast<milliseconds>(deadline - Clock::now()), kShortestMeeting, kLongestMeeting);
   return config.with({{"TUTTI_MEET_TIMEOUT", fmt::format("{:.3f}", static_cast<double>(left.count()) / 1000)}});
 }
 
@@ -35,7 +37,7 @@ std::unique_ptr<Session> Session::shrink(milliseconds patience) {
   context_.check_usable("shrink");
   Options options = options_;
   options.name = name();
-  const Deadline deadline = Clock::now() + patience;
+  const Deadline deadline = deadline_after(patience);
   if (ranks() == 1) return open_session({}, config_, options);
 
   const std::unique_ptr<SurvivorCall> call = control_->call_survivors(config_, deadline);

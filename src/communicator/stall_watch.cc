@@ -34,20 +34,20 @@ Clock::time_point time_of(const Word& word) {
 }  // namespace
 
 void StallWatch::start() {
-  parts_.control.set_survey_handlers({[this] { return activities(); },
-                                      [this](int asker) {
-                                        other_asker_ = asker;
-                                        other_asked_ = Clock::now();
-                                      },
-                                      [this](const std::string& text, int blamed) { take_report(text, blamed); }});
+  self_.control.set_survey_handlers({[this] { return activities(); },
+                                     [this](int asker) {
+                                       other_asker_ = asker;
+                                       other_asked_ = Clock::now();
+                                     },
+                                     [this](const std::string& text, int blamed) { take_report(text, blamed); }});
 }
 
 void StallWatch::look(Stall& stall, Clock::time_point now) {
-  if (parts_.warning.count() == 0 || parts_.ranks == 1) return;
-  if (stall.since == Clock::time_point{}) stall = {now, now + ask_after(parts_.warning, 0), 0};
+  if (warning_.count() == 0 || self_.ranks == 1) return;
+  if (stall.since == Clock::time_point{}) stall = {now, now + ask_after(warning_, 0), 0};
   if (now < stall.next) return;
-  if (time_of(last_report_) > stall.since + ask_after(parts_.warning, stall.lines) * 3 / 4) {
-    stall.next = stall.since + ask_after(parts_.warning, ++stall.lines);
+  if (time_of(last_report_) > stall.since + ask_after(warning_, stall.lines) * 3 / 4) {
+    stall.next = stall.since + ask_after(warning_, ++stall.lines);
     return;
   }
   ask();
@@ -57,14 +57,14 @@ void StallWatch::look(Stall& stall, Clock::time_point now) {
 void StallWatch::ask() {
   if (!claim(asking_, 0, 1)) return;  // with may_ask()
   const auto ready = std::chrono::ceil<milliseconds>(time_of(last_asked_) + kBetweenQuestions - Clock::now());
-  const milliseconds turn = std::min(kMostStagger, kStagger * parts_.rank);
-  parts_.control.survey(
+  const milliseconds turn = std::min(kMostStagger, kStagger * self_.rank);
+  self_.control.survey(
       std::max(turn, ready), [this] { return may_ask(); }, [this](const Survey& survey) { conclude(survey); });
 }
 
 bool StallWatch::may_ask() {
   note(asking_, 0);
-  if (parts_.health.failed() || another_asks(parts_.ranks)) return false;
+  if (self_.health.failed() || another_asks(self_.ranks)) return false;
   note(last_asked_, word_of(Clock::now()));
   return true;
 }
@@ -75,33 +75,39 @@ bool StallWatch::another_asks(int below) const {
 
 void StallWatch::conclude(const Survey& survey) {
   // Of two that asked at the same time, one speaks.
-  if (parts_.health.failed() || another_asks(parts_.rank)) return;
+  if (self_.health.failed() || another_asks(self_.rank)) return;
   const StallReport report =
-      explain_stall({parts_.rank, parts_.ranks, survey, [this](int rank) { return parts_.control.describe(rank); }});
-  if (fail_late(report.text, report.blamed) || parts_.warning.count() == 0) return;
+      explain_stall({self_.rank, self_.ranks, survey, [this](int rank) { return self_.control.describe(rank); }});
+  if (fail_late(report.text, report.blamed) || warning_.count() == 0) return;
   const std::vector<Activity> own = activities();
-  const Activity* call = longest(own, parts_.warning / 4);
+  const Activity* call = longest(own, warning_ / 4);
   if (call == nullptr) return;  // it has got on meanwhile
-  const std::string text = fmt::format("{} of \"{}\": {}", call->text, parts_.name, report.text);
+  const std::string text = fmt::format("{} of \"{}\": {}", call->text, self_.name, report.text);
   keep(text);
   log_warn("{}", text);
-  parts_.control.report(text, report.blamed);
+  self_.control.report(text, report.blamed);
 }
 
 void StallWatch::take_report(const std::string& text, int blamed) {
   other_asker_ = -1;
   keep(text);
-  if (fail_late(text, blamed) || parts_.warning.count() == 0) return;
+  if (fail_late(text, blamed) || warning_.count() == 0) return;
   const std::vector<Activity> own = activities();
-  if (longest(own, parts_.warning / 4) != nullptr) log_warn("{}", text);
+  if (longest(own, warning_ / 4) != nullptr) log_warn("{}", text);
 }
 
 void StallWatch::keep(const std::string& text) {
-  parts_.report.note_stall(text);
+  report_.note_stall(text);
   note(last_report_, word_of(Clock::now()));
 }
 
 void StallWatch::time_out(const void* operation, const std::string& call, milliseconds limit) {
+  if (self_.ranks == 1) {
+    // There is nobody to ask.
+    self_.health.fail(ErrorCode::kTimeout,
+                      fmt::format("{} has not ended within {} ms: it waits for this rank itself", call, limit.count()));
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     const bool known = std::ranges::any_of(late_, [=](const Late& late) { return late.operation == operation; });
@@ -121,15 +127,15 @@ bool StallWatch::fail_late(const std::string& why, int blamed) {
     const std::lock_guard lock(mutex_);
     if (late_.empty()) return false;
     reason = fmt::format("{} on {} has not ended within {} ms: {}", late_.front().call,
-                         parts_.control.describe(parts_.rank), late_.front().limit.count(), why);
+                         self_.control.describe(self_.rank), late_.front().limit.count(), why);
   }
   keep(reason);
-  if (!parts_.health.failed()) parts_.control.poison_in_order(ErrorCode::kTimeout, reason, blamed);
+  if (!self_.health.failed()) self_.control.poison_in_order(ErrorCode::kTimeout, reason, blamed);
   return true;
 }
 
 std::vector<Activity> StallWatch::activities() const {
-  return activities_of(parts_.log.records(), Clock::now().time_since_epoch());
+  return activities_of(self_.log.records(), Clock::now().time_since_epoch());
 }
 
 const Activity* StallWatch::longest(const std::vector<Activity>& activities, milliseconds at_least) {

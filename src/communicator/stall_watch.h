@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/health.h"
 #include "base/sync.h"
-#include "bootstrap/control_plane.h"
 #include "communicator/communicator_report.h"
-#include "executor/operation_log.h"
+#include "communicator/self.h"
 
 namespace tutti {
 
@@ -31,20 +29,12 @@ struct Stall {
 // any thread, and only after a wait.
 class StallWatch {
  public:
-  struct Parts {
-    std::string name;
-    int rank = 0;
-    int ranks = 1;
-    Health& health;
-    ControlPlane& control;
-    OperationLog& log;
-    CommunicatorReport& report;
-    std::chrono::milliseconds warning{0};  // 0: no lines
-  };
   // Within this time of a question its report is there, or will not come.
   static constexpr std::chrono::milliseconds kAnswerTime{1500};
 
-  explicit StallWatch(Parts parts) : parts_(std::move(parts)) {}
+  // warning: how long a call waits before a line says so; 0: no lines.
+  StallWatch(Self self, CommunicatorReport& report, std::chrono::milliseconds warning)
+      : self_(std::move(self)), report_(report), warning_(warning) {}
 
   // The other ranks can ask from now on, until this one has left the control plane.
   void start();
@@ -52,8 +42,8 @@ class StallWatch {
   // An operation waits.
   void look(Stall& stall, Clock::time_point now);
 
-  // An operation has run into its limit: asks; then the communicator fails, unless the operation has ended meanwhile.
-  // Does nothing while that goes on. `call` names it for messages, on this rank.
+  // An operation has run into its limit: asks; then the communicator fails, unless it was forgotten before the answer.
+  // Does nothing while that goes on, and asks again when no answer comes. `call` names it for messages, on this rank.
   void time_out(const void* operation, const std::string& call, std::chrono::milliseconds limit);
   void forget(const void* operation);
 
@@ -76,7 +66,9 @@ class StallWatch {
   // What this rank has waited in for longest; null: it does not wait.
   static const Activity* longest(const std::vector<Activity>& activities, std::chrono::milliseconds at_least);
 
-  const Parts parts_;
+  const Self self_;
+  CommunicatorReport& report_;
+  const std::chrono::milliseconds warning_;
   Word asking_{0};       // a question is to be asked
   Word last_asked_{0};   // nanoseconds; noted by the control thread, as the next
   Word last_report_{0};  // of any rank

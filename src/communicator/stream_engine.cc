@@ -28,6 +28,12 @@ class StreamEngine::Helping {
     note(engine_.helpers_, peek(engine_.helpers_) - 1);
     if (engine_.needed()) engine_.wake();
   }
+  // The streams in whose callbacks this thread is; their next callbacks may take long, too.
+  void help_callers() {
+    end();
+    StreamEngine::help_callers();
+    begin();
+  }
   bool spin() const { return spin_; }
 
  private:
@@ -171,18 +177,23 @@ bool StreamEngine::help(const WorkState& work, std::optional<Deadline> deadline)
   check_process();
   Helping helping(*this);
   Waiter waiter({}, helping.spin());
+  const bool in_callback = CallbackScope::innermost() != nullptr;
   const auto over = [&] { return deadline && Clock::now() >= *deadline; };
   while (!work.done()) {
     if (over()) return false;
     if (!driving_.try_lock()) {
       waiter.listen_to({});  // the transports are those of whoever has the lock
-      waiter.pause();
+      if (waiter.pause() && in_callback) helping.help_callers();
       continue;
     }
+    bool others_turn = false;
     while (!work.done() && !over()) {
       const bool moved = turn(waiter);
       if (!rotation_.ended().empty()) break;
-      if (!moved && waiter.pause()) rotation_.look_around();
+      if (moved || !waiter.pause()) continue;
+      rotation_.look_around();
+      others_turn = in_callback;
+      if (others_turn) break;
     }
     const Works ended = release();
     // Callbacks may take long, in which the calls are the thread's again.
@@ -190,6 +201,7 @@ bool StreamEngine::help(const WorkState& work, std::optional<Deadline> deadline)
     if (calls_back) helping.end();
     settle(ended);
     if (calls_back) helping.begin();
+    if (others_turn) helping.help_callers();
   }
   return true;
 }
@@ -214,7 +226,10 @@ void StreamEngine::wait_for_all() {
     help(*work, std::nullopt);
     // Whoever ended it may not have noted its error yet.
     Waiter waiter({}, false);
-    while (is_pending(work)) waiter.pause();
+    while (is_pending(work)) {
+      help_callers();
+      waiter.pause();
+    }
   }
 }
 

@@ -118,13 +118,4 @@ std::string TransferOperation::describe() const {
                      context_.name());
 }
 
-std::vector<int> TransferOperation::awaited() const {
-  if (transfer_.peer != kAnySource) return {transfer_.peer};
-  std::vector<int> others;
-  for (int r = 0; r < context_.ranks(); ++r) {
-    if (r != context_.rank()) others.push_back(r);
-  }
-  return others;
-}
-
 }  // namespace tutti

@@ -21,7 +21,6 @@ class TransferOperation final : public Operation {
   void issue() override;
   Progress progress() override;
   std::string describe() const override;
-  std::vector<int> awaited() const override;
   int source() const override { return sending_ ? -1 : transfer_.peer; }
 
  protected:

@@ -1,8 +1,6 @@
 #include "tutti/work.h"
 
-#include <exception>
-
-#include "base/log.h"
+#include "communicator/callback.h"
 #include "communicator/work_state.h"
 
 namespace tutti {
@@ -14,18 +12,14 @@ void Work::wait() const {
 }
 
 bool Work::wait(std::chrono::milliseconds limit) const {
-  return state_ == nullptr || state_->wait(Clock::now() + limit);
+  return state_ == nullptr || state_->wait(deadline_after(limit));
 }
 
 std::optional<Error> Work::error() const { return state_ == nullptr ? std::nullopt : state_->error(); }
 
 void Work::then(Callback callback) const {
   if (state_ != nullptr) return state_->then(std::move(callback));
-  try {
-    callback(*this);
-  } catch (const std::exception& error) {
-    log_warn("a callback of a Work threw: {}", error.what());
-  }
+  detail::run_callback(callback, *this);
 }
 
 std::uint64_t Work::sequence() const { return state_ == nullptr ? sequence_ : state_->sequence(); }

@@ -1,9 +1,8 @@
 #include "communicator/work_state.h"
 
-#include <exception>
 #include <utility>
 
-#include "base/log.h"
+#include "communicator/callback.h"
 #include "communicator/callback_scope.h"
 #include "communicator/stream_engine.h"
 #include "executor/waiter.h"
@@ -60,18 +59,8 @@ void WorkState::end_without_calls(const std::optional<Error>& error) {
 
 void WorkState::call_back(const Work::Callback& callback) {
   const CallbackScope scope(*this, engine_.get());
-  std::optional<Error> thrown;
-  try {
-    callback(work());
-    return;
-  } catch (const Error& error) {
-    thrown.emplace(error.code(), std::string("a callback threw: ") + error.what(), error.peer());
-  } catch (const std::exception& error) {
-    thrown.emplace(ErrorCode::kInvalidArgument, std::string("a callback threw: ") + error.what());
-  } catch (...) {
-    thrown.emplace(ErrorCode::kInvalidArgument, "a callback threw something that is no std::exception");
-  }
-  log_warn("{}", thrown->what());
+  const std::optional<Error> thrown = run_callback(callback, work());
+  if (!thrown) return;
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = thrown;
 }
@@ -97,6 +86,7 @@ bool WorkState::wait(std::optional<Deadline> deadline) {
       Waiter waiter({}, false);
       while (!done()) {
         if (deadline && Clock::now() >= *deadline) return false;
+        StreamEngine::help_callers();
         waiter.pause();
       }
     }

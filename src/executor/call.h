@@ -56,7 +56,6 @@ struct Call {
     bool posted;            // a transport was told where the current step's message belongs
   };
   std::array<Cursor, kMaxChannels> cursors;  // set when the call starts, for the channels that it uses
-  int next_channel = 0;                      // the channels before it have finished
   // Where the buffers lie in the process's shared heap, so that peers on the host can read them in place.
   std::optional<SharedHeap::Location> shared_input;
   std::optional<SharedHeap::Location> shared_output;

@@ -39,9 +39,7 @@ class Executor {
   virtual Progress repeat(Call& call) = 0;
   // Whether the last progress() that answered kAgain had done a step before it got stuck.
   virtual bool advanced() const = 0;
-  // The peers whose messages or room the call waits for now, by rank: for messages.
-  virtual std::vector<int> awaited(const Call& call) const = 0;
-  // One of them, the first in the order of the call's steps; -1: none.
+  // A peer whose message or room the call waits for now, the first in the order of its steps; -1: none.
   virtual int first_awaited(const Call& call) const = 0;
   // Set when progress() failed for it.
   virtual const Mismatch& mismatch() const = 0;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <set>
 
 #include "executor/step_execution.h"
 #include "executor/straight_line.h"
@@ -225,15 +224,6 @@ void HostExecutor::visit_awaited(const Call& call, Visit visit) const {
       if (endpoint->acknowledged < endpoint->sent && !visit(*endpoint)) return;
     }
   }
-}
-
-std::vector<int> HostExecutor::awaited(const Call& call) const {
-  std::set<int> peers;
-  visit_awaited(call, [&peers](const Endpoint& endpoint) {
-    peers.insert(endpoint.peer);
-    return true;
-  });
-  return {peers.begin(), peers.end()};
 }
 
 int HostExecutor::first_awaited(const Call& call) const {

@@ -30,7 +30,6 @@ class HostExecutor final : public Executor {
   Progress repeat(Call& call) override;
   Progress progress(Call& call) override;
   bool advanced() const override { return idle_turns_ <= 1; }
-  std::vector<int> awaited(const Call& call) const override;
   int first_awaited(const Call& call) const override;
   const Mismatch& mismatch() const override { return mismatch_; }
   void withdraw() override;

@@ -2,14 +2,25 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <csignal>
+#include <fstream>
+#include <functional>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/handles.h"
+#include "bootstrap/find_membership.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -111,6 +122,95 @@ TEST_F(HandOutToAnotherUser, IsRefusedTheSecret) {
   stranger.join();
   EXPECT_NE(testing::internal::GetCapturedStderr().find("got no answer"), std::string::npos);
   EXPECT_EQ(answer, "unauthorized") << "it does not believe this root either";
+}
+
+// What a process says in a user namespace that has one number only, which is its own and the one that all others are
+// shown under.
+class AmongNamelessUsers : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (say([] { return std::string("here"); }) != "here") GTEST_SKIP() << "this user can make no user namespaces";
+  }
+  ~AmongNamelessUsers() override { end(); }
+
+  void begin(const std::function<std::string()>& say) {
+    const std::string map = "65534 " + std::to_string(::geteuid()) + " 1";
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::unshare(CLONE_NEWUSER) != 0 || !(std::ofstream("/proc/self/uid_map") << map << std::flush)) ::_exit(1);
+      std::string text;
+      try {
+        text = say();
+      } catch (const Error& error) {
+        text = std::string(name(error.code())) + ": " + error.what();
+      }
+      ::_exit(::write(ends[1], text.data(), text.size()) > 0 ? 0 : 1);
+    }
+    ::close(ends[1]);
+    said_ = UniqueFd(ends[0]);
+  }
+  std::string end() {
+    std::array<char, 1000> text{};
+    const ssize_t bytes = said_ ? ::read(said_.get(), text.data(), text.size()) : 0;
+    if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+    return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
+  }
+  std::string say(const std::function<std::string()>& what) {
+    begin(what);
+    return end();
+  }
+
+ private:
+  pid_t pid_ = -1;
+  UniqueFd said_;
+};
+
+TEST_F(AmongNamelessUsers, RankZeroGivesTheSecretToNobody) {
+  const std::string place = new_name();
+  begin([&] {
+    HandOut hand_out(place);
+    pollfd ready{.fd = hand_out.descriptor(), .events = POLLIN, .revents = 0};
+    ::poll(&ready, 1, 10'000);
+    hand_out.serve("the secret");
+    return std::string("served");
+  });
+  EXPECT_THROW(ask_hand_out(place, in(std::chrono::milliseconds(500))), Error);
+  EXPECT_EQ(end(), "served");
+}
+
+TEST_F(AmongNamelessUsers, ARankTakesASecretFromNobody) {
+  const std::string place = new_name();
+  HandOut hand_out(place);
+  begin([&] { return ask_hand_out(place, in(std::chrono::seconds(10))); });
+  pollfd ready{.fd = hand_out.descriptor(), .events = POLLIN, .revents = 0};
+  ::poll(&ready, 1, 10'000);
+  hand_out.serve("a secret that somebody else knows");
+  const std::string said = end();
+  EXPECT_TRUE(said.starts_with("unauthorized: ")) << said;
+  EXPECT_NE(said.find("set TUTTI_SECRET on all ranks"), std::string::npos) << said;
+}
+
+TEST_F(AmongNamelessUsers, AJobNeedsASecretAndNoHandOut) {
+  const auto find = [](std::map<std::string, std::string> more) {
+    more.insert({{"OMPI_COMM_WORLD_RANK", "0"},
+                 {"OMPI_COMM_WORLD_SIZE", "2"},
+                 {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                 {"PMIX_NAMESPACE", "7"}});
+    const Environment environment = [&more](const char* name) -> const char* {
+      const auto found = more.find(name);
+      return found == more.end() ? nullptr : found->second.c_str();
+    };
+    const Membership found = find_membership(Config::from_environment(environment), environment, {});
+    return found.hand_out + found.roots.front().host + (found.roots.front().port == 0 ? "" : " and a port");
+  };
+  const std::string without = say([&] { return find({}); });
+  EXPECT_TRUE(without.starts_with("invalid setting: ")) << without;
+  EXPECT_NE(without.find("Set TUTTI_SECRET or TUTTI_SECRET_FILE"), std::string::npos) << without;
+  EXPECT_EQ(say([&] { return find({{"TUTTI_SECRET", "the secret of this job"}}); }), "127.0.0.1 and a port");
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ class Tree {
     std::condition_variable changed;
     std::optional<Findings> answer;
     loop_.post([&] {
-      at(rank).ask(kScope, [&](std::uint64_t, const Findings& findings) {
+      at(rank).ask(kScope, [&](const Findings& findings) {
         const std::lock_guard lock(mutex);
         answer = findings;
         changed.notify_all();
@@ -216,8 +216,8 @@ TEST(Surveys, OfOneThatWentAreForgotten) {
   Tree ranks(star(3));
   ranks.is_stopped(2);
   ranks.on_loop([&] {
-    EXPECT_TRUE(ranks.at(0).ask(kScope, [](std::uint64_t, const Findings&) { FAIL() << "it was forgotten"; }));
-    EXPECT_FALSE(ranks.at(0).ask(kScope, [](std::uint64_t, const Findings&) {}));
+    EXPECT_TRUE(ranks.at(0).ask(kScope, [](const Findings&) { FAIL() << "it was forgotten"; }));
+    EXPECT_FALSE(ranks.at(0).ask(kScope, [](const Findings&) {}));
     ranks.at(0).forget(kScope);
     EXPECT_EQ(ranks.at(0).open(), 0u);
   });

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -276,6 +278,34 @@ TEST(Group, NestsAndIssuesWithTheOutermost) {
     EXPECT_EQ(sum, 2);
     exchange();
   });
+}
+
+// Rank 1 comes when rank 0 has been told that it does not.
+TEST(Group, InsideAnotherOneMayHaveALimitOfItsOwn) {
+  const auto ends = run_ranks(2, [](Communicator& communicator) {
+    if (communicator.rank() == 1) {
+      while (true) communicator.recv(static_cast<int*>(nullptr), 0, DataType::kI32, 0);
+    }
+    Group outer(Stream().within(std::chrono::seconds(60)));
+    {
+      Group inner(Stream().within(std::chrono::milliseconds(30)));
+      communicator.barrier();
+      inner.end();
+    }
+    outer.end();
+  });
+  ASSERT_TRUE(ends[0].error) << ends[0].text;
+  EXPECT_EQ(ends[0].error->code(), ErrorCode::kTimeout) << ends[0].text;
+  EXPECT_NE(ends[0].text.find("within 30 ms"), std::string::npos) << ends[0].text;
+}
+
+TEST(Group, DroppedByAnotherThreadEndsTheProcess) {
+  EXPECT_DEATH(
+      {
+        auto group = std::make_unique<Group>();
+        std::thread([&] { group.reset(); }).join();
+      },
+      "a Group is destroyed by another thread");
 }
 
 TEST(Group, ThatIsNotEndedDropsItsCalls) {

@@ -64,6 +64,19 @@ TEST_P(Shrinking, AllRanksGoOnAfterAnAbort) {
       on_hosts(GetParam()));
 }
 
+TEST_P(Shrinking, WaitsAsLongAsTheLongestPatience) {
+  expect_ranks(
+      ranks(),
+      [](Communicator& world) {
+        if (world.rank() == 1) world.abort("to see what happens");
+        call_until_it_fails(world);
+        if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        Communicator next = world.shrink(std::chrono::milliseconds::max());
+        expect_works(next, world.rank(), world.ranks());
+      },
+      on_hosts(GetParam()));
+}
+
 TEST_P(Shrinking, LeavesOutWhoeverLeft) {
   for (const int leaver : {0, 2}) {
     expect_ranks(

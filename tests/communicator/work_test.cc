@@ -49,6 +49,10 @@ TEST(Work, OfNoCallIsDone) {
   int called = 0;
   work.then([&](const Work&) { ++called; });
   EXPECT_EQ(called, 1);
+  // There is no call that could keep it.
+  EXPECT_NO_THROW(work.then([](const Work&) { throw std::runtime_error("lost"); }));
+  EXPECT_NO_THROW(work.then([](const Work&) { throw 1; }));
+  EXPECT_FALSE(work.error());
 }
 
 TEST_P(Works, OfABlockingCallIsDoneAndHasItsNumber) {
@@ -171,13 +175,14 @@ TEST_P(Works, MayNotBeAwaitedInACallbackOfTheirOwnStream) {
         Work late;
         const Work work = communicator.all_reduce(&first, &first, 1, DataType::kI32, kSum, stream);
         work.then([&](const Work&) {
-          late = communicator.all_reduce(&second, &second, 1, DataType::kI32, kSum, stream);
+          late = communicator.recv(&second, 1, DataType::kI32, communicator.rank(), 0, stream);  // sent afterwards
           refused = code_of([&] { late.wait(); }) == ErrorCode::kInvalidArgument;
           synchronize_refused = code_of([&] { stream.synchronize(); }) == ErrorCode::kInvalidArgument;
         });
         work.wait();
         EXPECT_TRUE(refused);
         EXPECT_TRUE(synchronize_refused);
+        communicator.send(&first, 1, DataType::kI32, communicator.rank(), 0);
         late.wait();
         EXPECT_EQ(second, 3);
         // Another stream may be awaited.
@@ -186,6 +191,97 @@ TEST_P(Works, MayNotBeAwaitedInACallbackOfTheirOwnStream) {
             [&](const Work&) { communicator.all_reduce(&third, &third, 1, DataType::kI32, kSum, other).wait(); });
         outer.wait();
         EXPECT_EQ(third, 3);
+      },
+      setup());
+}
+
+// The callback runs in its stream's thread, and nobody else carries the stream on: whatever it waits for comes after a
+// call of that stream.
+TEST_P(Works, MayAwaitInACallbackWhatComesAfterCallsOfItsStream) {
+  for (const std::string what : {"work", "all of a stream", "end of a stream", "group of another thread"}) {
+    expect_ranks(
+        kRanks,
+        [&](Communicator& communicator) {
+          doing(what);
+          HostStream stream, other;
+          std::vector<int> values(50'000, 1);
+          int value = 1;
+          std::atomic<bool> called{false};
+          const auto sum = [&](Stream where) {
+            return communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum, where);
+          };
+          Group group(stream);  // so that the callback is there before the call
+          communicator.barrier().then([&](const Work&) {
+            communicator.all_reduce(values.data(), values.data(), values.size(), DataType::kI32, kSum, stream);
+            if (what == "work") {
+              sum(other).wait();
+            } else if (what == "all of a stream") {
+              sum(other);
+              other.synchronize();
+            } else if (what == "end of a stream") {
+              HostStream brief;
+              sum(brief);
+            } else {
+              Work work;
+              std::atomic<bool> made{false};
+              std::thread thread([&] {
+                Group calls;
+                work = sum({});
+                made = true;
+                calls.end();
+              });
+              until([&] { return made && work.issued() != Work::Time{}; });
+              work.wait();
+              thread.join();
+            }
+            called = true;
+          });
+          group.end();
+          until([&] { return called.load(); });
+          EXPECT_EQ(value, 3);
+          stream.synchronize();
+          EXPECT_EQ(values.back(), 3);
+        },
+        setup());
+  }
+}
+
+// Also a thread that is in a group calls back: what callbacks call is theirs.
+TEST_P(Works, CallBackOutsideTheGroupOfTheirThread) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        HostStream stream;
+        std::uint64_t number = 0;
+        int called = 0;
+        const auto callback = [&](const Work&) {
+          int value = 1;
+          const Work direct = communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum);
+          EXPECT_EQ(value, 3);
+          EXPECT_GT(direct.sequence(), number);
+          number = direct.sequence();
+          EXPECT_EQ(communicator.barrier(stream).sequence(), ++number);
+          Group own;
+          EXPECT_FALSE(communicator.barrier().done());
+          own.end();
+          ++number;
+          ++called;
+        };
+        const Work on_stream = communicator.barrier(stream);
+        on_stream.wait();
+        const Work blocking = communicator.barrier();
+        number = blocking.sequence();
+        int value = 1;
+        Group group;
+        on_stream.then(callback);
+        const Work grouped = communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum);
+        blocking.then(callback);
+        EXPECT_EQ(called, 2);
+        EXPECT_EQ(value, 1);
+        EXPECT_FALSE(grouped.done());
+        group.end();
+        EXPECT_EQ(value, 3);
+        EXPECT_EQ(communicator.barrier().sequence(), number + 2);
       },
       setup());
 }
@@ -322,6 +418,31 @@ TEST_P(Limits, DoNotDisturbCallsThatEndInTime) {
           communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum);
           EXPECT_EQ(value, 9);
         }
+      },
+      limited);
+}
+
+// Rank 0 is late, so that the others look at their limits.
+TEST_P(Limits, MayBeTheLongestThereIs) {
+  RankSetup limited = setup();
+  limited.options.timeout = milliseconds::max();
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        HostStream stream;
+        int value = 1;
+        const auto come_late = [&] {
+          if (communicator.rank() == 0) std::this_thread::sleep_for(milliseconds(30));
+        };
+        come_late();
+        communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum);
+        come_late();
+        communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum, Stream().within(milliseconds::max()));
+        come_late();
+        const Work work = communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum, stream);
+        EXPECT_TRUE(work.wait(milliseconds::max()));
+        EXPECT_TRUE(work.done());
+        EXPECT_EQ(value, 27);
       },
       limited);
 }

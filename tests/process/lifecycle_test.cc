@@ -99,6 +99,15 @@ TEST_F(Lifecycle, F62ARankWithoutDescriptorsSaysHowManyItNeedsAndTellsTheOthers)
   }
 }
 
+TEST_F(Lifecycle, ARankWithoutThreadsForTheSplitsOfAGroupTellsTheOthers) {
+  for (const int poor : {0, 2}) {
+    Job job(3, {"join", "split_together"}, place(), {}, [&](int rank, Program& program) {
+      if (rank == poor) program.command.insert(program.command.end() - 1, "no_threads");
+    });
+    expect_told_at_once(job, poor, "system error", {"cannot start a thread", "ulimit -u"});
+  }
+}
+
 TEST_F(Lifecycle, ABadSettingOfOneRankIsToldToTheOthersAtOnce) {
   for (const int odd : {0, 2}) {
     Job job(3, {"join", "destroy"}, place(), {}, [&](int rank, Program& program) {

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -97,6 +98,7 @@ class Worker {
         {"loop", &Worker::loop},
         {"make_id", &Worker::make_id},
         {"name", &Worker::set_name},
+        {"no_threads", &Worker::no_threads},
         {"recv", &Worker::recv},
         {"report", &Worker::report},
         {"say", &Worker::say_value},
@@ -105,6 +107,7 @@ class Worker {
         {"shrink_until", &Worker::shrink_until},
         {"sleep", &Worker::sleep},
         {"split", &Worker::split},
+        {"split_together", &Worker::split_together},
         {"sums", &Worker::sums},
         {"throw", &Worker::throw_error},
         {"timer", &Worker::timer},
@@ -237,6 +240,21 @@ class Worker {
     const std::string name = value.substr(0, colon);
     std::optional<Communicator> made = world().split(std::stoi(value.substr(colon + 1)), 0, {.name = name});
     if (made) others_.emplace(name, std::move(*made));
+  }
+  // Two splits in one group.
+  void split_together(const std::string&) {
+    Group group;
+    const auto first = world().split(0, 0);
+    const auto second = world().split(world().rank(), 0);
+    group.end();
+  }
+  // No more threads from now on: there is no room for their stacks.
+  void no_threads(const std::string&) {
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    ::pthread_attr_setstacksize(&attributes, std::size_t{1} << 60);
+    if (::pthread_setattr_default_np(&attributes) != 0) throw std::runtime_error("cannot set the size of stacks");
+    ::pthread_attr_destroy(&attributes);
   }
   // What follows is called on the communicator that was split off under this name; "": on the first again.
   void use(const std::string& name) {

@@ -83,6 +83,21 @@ TEST(Doctor, SaysWhyACommunicatorFailed) {
   EXPECT_FALSE(diagnosis.healthy());
   EXPECT_TRUE(says(diagnosis, "ranks 0,1: failed (remote): rank 2 (node1 pid 102) died")) << to_text(diagnosis);
   EXPECT_TRUE(says(diagnosis, "no file of rank 2"));
+  EXPECT_EQ(blamed(diagnosis), Ranks{2});
+  EXPECT_TRUE(says(diagnosis, "as ranks 0,1 learned")) << to_text(diagnosis);
+}
+
+TEST(Doctor, RepeatsWhatWasSaidOfAStall) {
+  std::vector<Report> reports = {report_of(0, 3, 4), report_of(1, 3, 4), report_of(2, 3, 4)};
+  reports[0].stall = reports[1].stall = "rank 2 (node1 pid 102) does not answer";
+  EXPECT_TRUE(says(diagnose(reports), "ranks 0,1: rank 2 (node1 pid 102) does not answer"))
+      << to_text(diagnose(reports));
+  // Not twice: a call that had a limit failed with it.
+  for (Report& report : reports) {
+    report.failed = true;
+    report.failure_reason = "it has not ended: rank 2 (node1 pid 102) does not answer";
+  }
+  EXPECT_FALSE(says(diagnose(reports), "stall")) << to_text(diagnose(reports));
 }
 
 TEST(Doctor, DoesNotMissARankThatHasLeft) {

@@ -162,6 +162,20 @@ void find_blame(const ByRank& reports, Diagnosis& diagnosis) {
   }
 }
 
+// Where neither a wait nor a call tells who it was, failures do.
+void find_named(const ByRank& reports, Diagnosis& diagnosis) {
+  if (!diagnosis.blame.empty() || diagnosis.divergence > 0) return;
+  std::map<int, std::vector<int>> named_by;
+  for (const auto& [rank, report] : reports) {
+    if (report->failed && report->failure_peer >= 0) named_by[report->failure_peer].push_back(rank);
+  }
+  for (const auto& [peer, ranks] : named_by) {
+    diagnosis.blame.push_back({{peer},
+                               fmt::format("{}, as rank{} {} learned", described(*reports.begin()->second, peer),
+                                           ranks.size() == 1 ? "" : "s", ranges(ranks))});
+  }
+}
+
 }  // namespace
 
 bool Diagnosis::healthy() const {
@@ -178,15 +192,17 @@ Diagnosis diagnose(const std::vector<Report>& reports) {
   diagnosis.id = reports.front().id;
   diagnosis.ranks = reports.front().ranks;
   for (int rank = 0; rank < diagnosis.ranks; ++rank) {
-    if (by_rank.contains(rank)) {
-      diagnosis.reporting.push_back(rank);
-    } else if (std::ranges::none_of(reports, [rank](const Report& report) { return report.left.contains(rank); })) {
+    if (by_rank.contains(rank)) continue;
+    if (std::ranges::none_of(reports, [rank](const Report& report) { return report.left.contains(rank); })) {
       diagnosis.missing.push_back(rank);
     }
   }
   for (const auto& [rank, report] : by_rank) {
     const auto [text, waited] = state_of(*report);
     group(diagnosis.states, rank, text, waited);
+    // That of a call with a limit is the reason of the failure.
+    const bool told = report->stall.empty() || report->failure_reason.find(report->stall) != std::string::npos;
+    if (!told) group(diagnosis.stalls, rank, report->stall, 0);
     for (const auto& [late, counted] : report->waited_for) {
       diagnosis.came_last[late].calls += counted.calls;
       diagnosis.came_last[late].seconds += counted.seconds;
@@ -195,6 +211,7 @@ Diagnosis diagnose(const std::vector<Report>& reports) {
   find_divergence(by_rank, diagnosis);
   find_waits(by_rank, diagnosis);
   find_blame(by_rank, diagnosis);
+  find_named(by_rank, diagnosis);
   return diagnosis;
 }
 

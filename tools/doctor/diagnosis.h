@@ -14,8 +14,7 @@ struct Diagnosis {
   std::string name;
   std::string id;
   int ranks = 1;
-  std::vector<int> reporting;  // ranks with a report
-  std::vector<int> missing;    // without one, and they have not left
+  std::vector<int> missing;  // ranks without a report that have not left
 
   // Ranks that say the same of themselves: "failed: …", "runs all_reduce f32×1000 sum #5".
   struct State {
@@ -24,6 +23,7 @@ struct Diagnosis {
     double waited_seconds = 0;  // the longest of them
   };
   std::vector<State> states;
+  std::vector<State> stalls;  // what they were last told of one
 
   // The first call in which ranks differ: what each of them did there. Empty: none do.
   std::uint64_t divergence = 0;

@@ -59,6 +59,11 @@ std::string to_text(const Diagnosis& diagnosis) {
   add_lines(text, diagnosis.states, [](const Diagnosis::State& state) {
     return fmt::format("  {}: {}{}\n", whom(state.ranks), state.text, waiting(state.waited_seconds));
   });
+  if (!diagnosis.stalls.empty()) {
+    text += "the last stall that was reported:\n";
+    add_lines(text, diagnosis.stalls,
+              [](const Diagnosis::State& state) { return fmt::format("  {}: {}\n", whom(state.ranks), state.text); });
+  }
   if (diagnosis.divergence > 0) {
     text += fmt::format("first difference: call #{}\n", diagnosis.divergence);
     add_lines(text, diagnosis.diverging,

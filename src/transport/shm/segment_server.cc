@@ -14,12 +14,12 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/net/key.h"
 #include "base/open_sockets.h"
+#include "base/users.h"
 #include "transport/shm/segment_protocol.h"
 #include "tutti/error.h"
 
@@ -32,7 +32,6 @@ constexpr int kLookMs = 100;
 constexpr std::chrono::seconds kPatience(2);
 constexpr std::size_t kMostCallers = 256;
 constexpr std::chrono::milliseconds kGrace(250);  // a caller that said nothing for so long gives way to another
-constexpr uid_t kOverflowUid = 65534;             // what another user namespace's users look like
 
 std::pair<sockaddr_un, socklen_t> socket_address(const std::string& name, bool abstract) {
   sockaddr_un address{};
@@ -66,21 +65,12 @@ UniqueFd connect_to(const std::string& name, bool abstract) {
   return result == 0 ? std::move(socket) : UniqueFd();
 }
 
-// Whether users of other user namespaces can appear here: not in one that has a name for everybody, where the overflow
-// user is a user like others.
-bool strangers_have_no_uid() {
-  std::uint64_t inside = 0;
-  std::uint64_t outside = 0;
-  std::uint64_t count = 0;
-  std::ifstream map("/proc/self/uid_map");
-  return !(map >> inside >> outside >> count) || count < 0xFFFFFFFF;
-}
-
 bool same_user(int socket) {
   ucred credentials{};
   socklen_t length = sizeof(credentials);
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return false;
-  return credentials.uid == ::geteuid() || (credentials.uid == kOverflowUid && strangers_have_no_uid());
+  // Where the kernel cannot tell, the challenge alone decides.
+  return credentials.uid == ::geteuid() || may_be_anybody(credentials.uid);
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+#include "communicator/callback.h"
+
+#include <exception>
+#include <string>
+
+#include "base/log.h"
+#include "communicator/group_calls.h"
+
+namespace tutti::detail {
+
+std::optional<Error> run_callback(const Work::Callback& callback, const Work& work) {
+  const GroupCalls::Outside outside;
+  std::optional<Error> thrown;
+  try {
+    callback(work);
+    return thrown;
+  } catch (const Error& error) {
+    thrown.emplace(error.code(), std::string("a callback threw: ") + error.what(), error.peer());
+  } catch (const std::exception& error) {
+    thrown.emplace(ErrorCode::kInvalidArgument, std::string("a callback threw: ") + error.what());
+  } catch (...) {
+    thrown.emplace(ErrorCode::kInvalidArgument, "a callback threw something that is no std::exception");
+  }
+  log_warn("{}", thrown->what());
+  return thrown;
+}
+
+}  // namespace tutti::detail

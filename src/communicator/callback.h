@@ -1,0 +1,14 @@
+#pragma once
+
+#include <optional>
+
+#include "tutti/error.h"
+#include "tutti/work.h"
+
+namespace tutti::detail {
+
+// Runs a callback of a Work: also where the calling thread has a group, the callback's calls are not in it. What it
+// throws is logged and returned.
+std::optional<Error> run_callback(const Work::Callback& callback, const Work& work);
+
+}  // namespace tutti::detail

@@ -1,0 +1,79 @@
+// What a signal asks a process for is written beside what keeps it alive.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+
+#include "bootstrap/process.h"
+
+namespace tutti {
+namespace {
+
+using Handler = void (*)(int);
+
+Handler handler_of(int signal) {
+  struct sigaction action {};
+  ::sigaction(signal, nullptr, &action);
+  return action.sa_handler;
+}
+
+class Counting : public Reporter {
+ public:
+  void report_now() override { asked_.set_value(); }
+  bool asked() { return asked_.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready; }
+
+ private:
+  std::promise<void> asked_;
+};
+
+// Its file system does not answer.
+class Hanging : public Reporter {
+ public:
+  void report_now() override {
+    begun_.set_value();
+    go_on_.get_future().wait();
+  }
+  std::promise<void> begun_, go_on_;
+};
+
+TEST(Reporters, DoNotHoldTheControlThread) {
+  const auto process = Process::get();
+  const auto hanging = std::make_shared<Hanging>();
+  process->add_reporter(hanging, SIGUSR2);
+  ::raise(SIGUSR2);
+  hanging->begun_.get_future().wait();
+  const auto turn = std::make_shared<std::promise<void>>();
+  process->loop().post([turn] { turn->set_value(); });
+  EXPECT_EQ(turn->get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  hanging->go_on_.set_value();
+}
+
+TEST(Reporters, AreAskedAgainByTheProcessThatComesAfter) {
+  for (int i = 0; i < 3; ++i) {
+    const auto process = Process::get();
+    const auto counting = std::make_shared<Counting>();
+    process->add_reporter(counting, SIGUSR2);
+    ::raise(SIGUSR2);
+    EXPECT_TRUE(counting->asked());
+  }
+  EXPECT_EQ(handler_of(SIGUSR2), SIG_DFL);
+}
+
+// A signal that a thread has just got when the last communicator goes.
+TEST(Reporters, LeaveNoHandlerThatEndsTheProcess) {
+  Handler handler = nullptr;
+  {
+    const auto process = Process::get();
+    process->add_reporter(std::make_shared<Counting>(), SIGUSR2);
+    handler = handler_of(SIGUSR2);
+    ASSERT_NE(handler, SIG_DFL);
+  }
+  handler(SIGUSR2);
+  EXPECT_EQ(handler_of(SIGUSR2), SIG_DFL);
+}
+
+}  // namespace
+}  // namespace tutti
