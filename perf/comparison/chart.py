@@ -11,10 +11,11 @@ from comparison.table import digits, size_text
 
 WIDTH, HEIGHT = 900, 470
 LEFT, RIGHT, TOP, BOTTOM = 70, 690, 56, 410
-LOWEST, HIGHEST = 0.25, 16.0  # of the axis; a peer that is further away is named below the picture instead
+HIGHEST = 16.0  # of the axis; what is further away is named below the picture instead
 # Light and dark colour of each series.
 COLOURS = (("#0072b2", "#58b4ff"), ("#d55e00", "#ff9248"), ("#00805f", "#3fd3a5"), ("#a8437f", "#f09bc9"),
-           ("#7a5f00", "#e8c547"), ("#5b5b5b", "#b5b5b5"), ("#6a3fb5", "#b99cff"), ("#8c2d04", "#ff7f6e"))
+           ("#7a5f00", "#e8c547"), ("#5b5b5b", "#b5b5b5"), ("#6a3fb5", "#b99cff"), ("#8c2d04", "#ff7f6e"), ("#0b7285", "#66d9e8"),
+           ("#c2255c", "#ff6b9d"))
 SHAPES = ("circle", "square", "triangle", "diamond")
 DASHES = {"bare": "6 4", "limit": "2 4"}
 
@@ -46,7 +47,7 @@ def label(x, y, content, size=12, anchor="start", turned=False):
 
 
 def relative_series(table):
-    """([(name, {size: time over Tutti's}, dashes)], names of those that are too far away to be drawn)"""
+    """(what 1 is, [(name, {size: time over Tutti's}, dashes)])"""
     base = next((name for name in table.tutti if name == "tutti private"), table.tutti[0])
     reference = {size: entry["p05"] for size, entry in table.times[base].items()}
     series = []
@@ -58,22 +59,26 @@ def relative_series(table):
         if name != "two copies":
             series.append((f"limit {name}", {size: us / reference[size] for size, us in rows.items() if size in reference},
                            DASHES["limit"]))
-    near = [one for one in series if one[1] and min(one[1].values()) <= HIGHEST]
-    return base, near, [one for one in series if one[1] and min(one[1].values()) > HIGHEST]
+    return base, [one for one in series if one[1]]
+
+
+def lowest(series):
+    """The power of two at or below everything."""
+    return 2.0 ** math.floor(math.log2(min([0.5] + [value for _, values, _ in series for value in values.values()])))
 
 
 def draw(table, title):
-    base, series, distant = relative_series(table)
+    base, series = relative_series(table)
+    bottom = lowest(series)
     sizes = table.sizes
     exponents = [math.log2(size) for size in sizes]
     low, span = exponents[0], max(exponents[-1] - exponents[0], 1)
     across = lambda size: LEFT + 20 + (math.log2(size) - low) / span * (RIGHT - LEFT - 40)
-    up = lambda ratio: BOTTOM - (math.log2(min(max(ratio, LOWEST), HIGHEST)) - math.log2(LOWEST)) / math.log2(
-        HIGHEST / LOWEST) * (BOTTOM - TOP)
+    up = lambda ratio: BOTTOM - math.log2(ratio / bottom) / math.log2(HIGHEST / bottom) * (BOTTOM - TOP)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
              f"<title>{escape(title)}</title>", style(), label(LEFT, 24, title, 16),
              label(LEFT, 43, f"time relative to {base.capitalize()} buffers (5th percentiles): above 1, it is slower", 12)]
-    ratio = LOWEST
+    ratio = bottom
     while ratio <= HIGHEST:
         heavy = ' stroke-width="2" class="axis"' if ratio == 1 else ' class="grid"'
         parts += [f'<line x1="{LEFT}" x2="{RIGHT}" y1="{up(ratio):.1f}" y2="{up(ratio):.1f}"{heavy}/>',
@@ -86,7 +91,7 @@ def draw(table, title):
               label(22, (TOP + BOTTOM) / 2, "time / " + base.capitalize() + " buffers", 12, "middle", turned=True)]
     for i, (name, values, dashes) in enumerate(series):
         colour, shape = i % len(COLOURS), SHAPES[i % len(SHAPES)]
-        points = sorted(values.items())
+        points = [(size, value) for size, value in sorted(values.items()) if value <= HIGHEST]
         path = " ".join(f"{across(size):.1f},{up(value):.1f}" for size, value in points)
         dash = f' stroke-dasharray="{dashes}"' if dashes else ""
         parts.append(f'<polyline class="s{colour}" points="{path}" fill="none" stroke-width="2"{dash}/>')
@@ -98,7 +103,8 @@ def draw(table, title):
                   marker(shape, RIGHT + 34, y, colour), label(RIGHT + 58, y + 4, name)]
     parts += [f'<line class="axis" x1="{RIGHT + 18}" x2="{RIGHT + 50}" y1="{TOP + 8}" y2="{TOP + 8}" stroke-width="2"/>',
               label(RIGHT + 58, TOP + 12, base)]
-    for i, (name, values, _) in enumerate(distant):
-        parts.append(label(LEFT, BOTTOM + 56 + 14 * i, f"{name} is {digits(min(values.values()))} to "
-                           f"{digits(max(values.values()))} times slower and not drawn", 11))
+    beyond = [f"{name} is up to {digits(max(values.values()))} times slower" for name, values, _ in series
+              if max(values.values()) > HIGHEST]
+    if beyond:
+        parts.append(label(LEFT, BOTTOM + 58, f"{', '.join(beyond)}: what is above {HIGHEST:g} is not drawn", 11))
     return "\n".join(parts + ["</svg>"]) + "\n"
