@@ -191,7 +191,9 @@ def text(table):
               "program\n5th percentile / median", times_text(table)]
     if not table.peers:
         blocks.append("no peer was measured in this regime")
-    blocks.append("times of others over Tutti's, 5th percentiles: above 1, Tutti is faster")
-    for name in table.tutti:
+    compared = [name for name in table.tutti if table.summary(name)]
+    if compared:
+        blocks.append("times of others over Tutti's, 5th percentiles: above 1, Tutti is faster")
+    for name in compared:
         blocks += [ratios_text(table, name), summary_text(table, name)]
     return "\n\n".join(blocks)

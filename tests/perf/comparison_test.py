@@ -83,6 +83,7 @@ class Ratios(unittest.TestCase):
         one = table.tables(runs)[0]
         self.assertEqual(one.ratios["tutti private"][8], {})
         self.assertIn("no peer was measured in this regime", table.text(one))
+        self.assertNotIn("geometric means", table.text(one))
 
     def test_stand_in_the_text_with_their_size_and_peer(self):
         text = table.text(table.tables(self.runs)[0])
