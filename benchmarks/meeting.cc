@@ -4,36 +4,27 @@
 // for up to 8 ranks also after a small call and after a large one, private buffers apart; then the spread over further
 // meetings. Memory is what became resident since: a page of shared memory counts for each rank that maps it.
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <barrier>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <fstream>
-#include <thread>
 #include <vector>
 
+#include "ranks.h"
 #include "tutti/tutti.h"
+
+using tutti::benchmark::open_descriptors;
+using tutti::benchmark::run_ranks;
+using tutti::benchmark::seconds;
 
 namespace {
 
 constexpr int kFew = 8;
 constexpr std::size_t kSmall = 1024;
 constexpr std::size_t kLarge = 16 << 20;
-
-double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-int open_descriptors() {
-  int count = 0;
-  DIR* directory = ::opendir("/proc/self/fd");
-  while (directory != nullptr && ::readdir(directory) != nullptr) ++count;
-  if (directory != nullptr) ::closedir(directory);
-  return count;
-}
 
 long resident_kb() {
   long all = 0, resident = 0;
@@ -55,22 +46,14 @@ Meeting meet(int ranks, const Use& use) {
   std::barrier<> all(ranks);
   const double begin = seconds();
   const tutti::UniqueId id = tutti::UniqueId::create();
-  const auto play = [&](int rank) {
-    try {
-      tutti::Communicator communicator = tutti::Communicator::create(id, rank, ranks);
-      statistics[static_cast<std::size_t>(rank)] = communicator.statistics();
-      all.arrive_and_wait();
-      if (rank == 0) meeting.ready = seconds() - begin;
-      use(communicator, all);
-      all.arrive_and_wait();
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-      std::_Exit(EXIT_FAILURE);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(play, rank);
-  for (std::thread& thread : threads) thread.join();
+  run_ranks(ranks, [&](int rank) {
+    tutti::Communicator communicator = tutti::Communicator::create(id, rank, ranks);
+    statistics[static_cast<std::size_t>(rank)] = communicator.statistics();
+    all.arrive_and_wait();
+    if (rank == 0) meeting.ready = seconds() - begin;
+    use(communicator, all);
+    all.arrive_and_wait();
+  });
   for (const tutti::Statistics& one : statistics) {
     meeting.slowest_setup = std::max(meeting.slowest_setup, one.setup_seconds);
     meeting.discovery = std::max(meeting.discovery, one.discovery_seconds);

@@ -3,31 +3,21 @@
 // Prints the time from before the first rank calls split() until the last has its new communicator, and descriptors a
 // rank before, with one split, and with all of them; then the same for an all_reduce on each.
 
-#include <dirent.h>
-
 #include <algorithm>
 #include <barrier>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <optional>
-#include <thread>
 #include <vector>
 
+#include "ranks.h"
 #include "tutti/tutti.h"
 
+using tutti::benchmark::open_descriptors;
+using tutti::benchmark::run_ranks;
+using tutti::benchmark::seconds;
+
 namespace {
-
-double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-int open_descriptors() {
-  int count = 0;
-  DIR* directory = ::opendir("/proc/self/fd");
-  while (directory != nullptr && ::readdir(directory) != nullptr) ++count;
-  if (directory != nullptr) ::closedir(directory);
-  return count;
-}
 
 struct Shared {
   explicit Shared(int count) : ranks(count), all(count) {}
@@ -85,18 +75,7 @@ int main(int argc, char** argv) {
   }
   Shared shared(ranks);
   const tutti::UniqueId id = tutti::UniqueId::create();
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        play(id, rank, groups, splits, shared);
-      } catch (const std::exception& error) {
-        std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-        std::_Exit(EXIT_FAILURE);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_ranks(ranks, [&](int rank) { play(id, rank, groups, splits, shared); });
   std::sort(shared.splits.begin(), shared.splits.end());
   std::printf("%d ranks split into %d groups, %d times: least %.2f, median %.2f, most %.2f ms\n", ranks,
               std::min(groups, ranks), splits, shared.splits.front(), shared.splits[shared.splits.size() / 2],

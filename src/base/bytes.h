@@ -86,6 +86,17 @@ class ByteReader {
     return {reinterpret_cast<const char*>(data.data()), data.size()};
   }
 
+  // A 32-bit number from `lowest` to below `ranks`.
+  int rank(int ranks, int lowest = 0) {
+    const auto rank = static_cast<std::int32_t>(u32());
+    if (rank < lowest || rank >= ranks) {
+      throw Error(
+          ErrorCode::kMismatch,
+          std::string(what_) + " names a rank that does not exist: do all ranks run the same version of tutti?");
+    }
+    return rank;
+  }
+
   std::size_t left() const { return left_.size(); }
   // A message that goes on after its last field is malformed too.
   void finish() const {

@@ -308,10 +308,6 @@ std::string Config::agreement_text() const {
   return text;
 }
 
-std::uint64_t Config::agreement_hash() const {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, 64 bits
-  for (const char c : agreement_text()) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
+std::uint64_t Config::agreement_hash() const { return hash_of(agreement_text()); }
 
 }  // namespace tutti

@@ -20,10 +20,7 @@ ControlNode::ControlNode(EventLoop& loop, Health& health, ControlResults& result
   ControlScope::Self self{setup_.own, setup_.name, {}, setup_.interfaces, {}};
   self.members.resize(static_cast<std::size_t>(setup_.own.ranks));
   std::iota(self.members.begin(), self.members.end(), 0);
-  self.on_failure = [this, &health] {
-    const Error reason = health.reason();
-    fail_meeting({reason.code(), reason.peer(), reason.what()});
-  };
+  self.on_failure = [this, &health] { fail_meeting(Poison::of(health.reason())); };
   scopes_.push_back(std::make_unique<ControlScope>(loop, health, std::move(self)));
 }
 

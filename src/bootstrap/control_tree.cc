@@ -20,10 +20,6 @@ constexpr milliseconds kSearchPatience(3000);
 constexpr milliseconds kSearchPause(250);  // after all were asked in vain
 constexpr milliseconds kLeavePatience(2000);
 
-milliseconds beat_interval(milliseconds silence) {
-  return std::clamp(silence / 6, milliseconds(50), milliseconds(5000));
-}
-
 }  // namespace
 
 ControlTree::ControlTree(EventLoop& loop, Self self)
@@ -41,10 +37,9 @@ ControlTree::ControlTree(EventLoop& loop, Self self)
                         }}),
       spread_(loop),
       search_(loop),
-      heartbeat_(loop),
+      heartbeat_(loop, self_.silence),
       leave_deadline_(loop) {
-  next_beat_ = Clock::now() + beat_interval(self_.silence);
-  heartbeat_.arm(next_beat_, [this] { beat(); });
+  heartbeat_.arm([this](bool overslept) { beat(overslept); });
 }
 
 ControlTree::~ControlTree() {
@@ -310,11 +305,8 @@ std::vector<int> ControlTree::missing() const {
   return missing;
 }
 
-void ControlTree::beat() {
-  const milliseconds interval = beat_interval(self_.silence);
+void ControlTree::beat(bool overslept) {
   const Clock::time_point now = Clock::now();
-  // When this thread itself did not run, the signs of life wait in the sockets.
-  const bool overslept = now > next_beat_ + interval;
   const Frame frame = make_frame(FrameType::kHeartbeat);
   std::vector<int> silent;
   for (auto& [rank, neighbour] : neighbours_) {
@@ -335,8 +327,7 @@ void ControlTree::beat() {
     }
   }
   if (leaving_) advance_leave();
-  next_beat_ = now + interval;
-  heartbeat_.arm(next_beat_, [this] { beat(); });
+  heartbeat_.arm([this](bool late) { beat(late); });
 }
 
 void ControlTree::leave(bool at_once) {

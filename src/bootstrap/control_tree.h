@@ -11,6 +11,7 @@
 #include "base/net/interfaces.h"
 #include "bootstrap/connection.h"
 #include "bootstrap/dialer.h"
+#include "bootstrap/heartbeat.h"
 #include "bootstrap/rank_table.h"
 #include "bootstrap/roll_call.h"
 #include "bootstrap/tree_messages.h"
@@ -95,7 +96,7 @@ class ControlTree {
   void release_former_parents();
   std::vector<int> missing() const;
 
-  void beat();
+  void beat(bool overslept);
   void advance_leave();
   void finish_leave();
 
@@ -117,9 +118,8 @@ class ControlTree {
   RollCall roll_call_;
   Timer spread_;
   Timer search_;
-  Timer heartbeat_;
+  Heartbeat heartbeat_;
   Timer leave_deadline_;
-  Deadline next_beat_;
   bool searching_ = false;
   bool leaving_ = false;
   bool left_ = false;

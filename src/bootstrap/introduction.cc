@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace tutti {
 namespace {
 
@@ -13,7 +15,7 @@ std::vector<std::byte> Introduction::encode() const {
   ByteWriter writer;
   writer.u32(version);
   writer.u64(agreement);
-  writer.text(std::string_view(agreement_text).substr(0, kMaxAgreementText));
+  writer.text(cut_text(agreement_text, kMaxAgreementText));
   writer.u32(patience_ms);
   encode_host(writer, host);
   writer.u32(pid);
@@ -75,7 +77,7 @@ std::vector<std::byte> Poison::encode() const {
   ByteWriter writer;
   writer.u8(static_cast<std::uint8_t>(code));
   writer.u32(static_cast<std::uint32_t>(peer));
-  writer.text(std::string_view(reason).substr(0, kMaxReasonBytes));
+  writer.text(cut_text(reason, kMaxReasonBytes));
   return writer.take();
 }
 

@@ -58,6 +58,8 @@ struct Poison {
 
   std::vector<std::byte> encode() const;
   static Poison decode(ByteReader& reader);
+  static Poison of(const Error& error) { return {error.code(), error.peer(), error.what()}; }
+  Error error() const { return {code, reason, peer}; }
 };
 inline constexpr std::size_t kMaxReasonBytes = 8 * 1024;
 

@@ -27,8 +27,6 @@ constexpr long kOfRank = 16;
 // Waits look up this often whether the communicator failed on another path.
 constexpr milliseconds kLookUp(50);
 
-Error as_error(const Poison& poison) { return {poison.code, poison.reason, poison.peer}; }
-
 }  // namespace
 
 SharedNode::SharedNode(const Membership& membership, const Config& config, Health& health) : process_(Process::get()) {
@@ -122,7 +120,7 @@ ReachedRoot SharedNode::reach(const Membership& membership, const Config& config
 void SharedNode::wait_until_met(const Membership& membership, Deadline deadline) {
   std::unique_lock lock(results_.mutex);
   results_.changed.wait_until(lock, deadline, [this] { return results_.table || results_.failure; });
-  if (results_.failure) throw as_error(*results_.failure);
+  if (results_.failure) throw results_.failure->error();
   if (!results_.table) {
     throw Error(ErrorCode::kTimeout,
                 fmt::format("communicator \"{}\": the root does not answer: is its host alive?", membership.name), 0);
@@ -135,7 +133,7 @@ std::optional<std::vector<std::vector<std::byte>>> SharedNode::exchange(std::spa
   post([copy = std::vector(mine.begin(), mine.end())](ControlNode& node) { node.contribute(copy); });
   std::unique_lock lock(results_.mutex);
   while (!results_.gathered) {
-    if (results_.failure) throw as_error(*results_.failure);
+    if (results_.failure) throw results_.failure->error();
     if (health.failed()) return std::nullopt;
     if (Clock::now() >= deadline) throw Error(ErrorCode::kTimeout, "some rank did not come to it");
     results_.changed.wait_until(lock, std::min<Deadline>(deadline, Clock::now() + kLookUp));

@@ -1,6 +1,6 @@
 #include "bootstrap/survey_messages.h"
 
-#include <string_view>
+#include "base/text.h"
 
 namespace tutti {
 namespace {
@@ -11,20 +11,7 @@ constexpr std::size_t kActivityBytes = 1 + 1 + 8 + 4 + 4 + 4 + Activity::kMaxTex
   throw Error(ErrorCode::kMismatch, std::string("an answer about what ranks do ") + what);
 }
 
-int read_rank(ByteReader& reader, int ranks, int lowest = 0) {
-  const auto rank = static_cast<std::int32_t>(reader.u32());
-  if (rank < lowest || rank >= ranks) malformed("names a rank that does not exist");
-  return rank;
-}
-
 std::uint32_t encoded(int rank) { return static_cast<std::uint32_t>(rank); }
-
-// Cut, but not inside a character.
-std::string_view shortened(std::string_view text, std::size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
-  return text.substr(0, limit);
-}
 
 void encode_activity(ByteWriter& writer, const Activity& activity) {
   writer.u8(static_cast<std::uint8_t>(activity.kind));
@@ -32,7 +19,7 @@ void encode_activity(ByteWriter& writer, const Activity& activity) {
   writer.u64(activity.called);
   writer.u32(encoded(activity.waits_for));
   writer.u32(activity.since_ms);
-  writer.text(shortened(activity.text, Activity::kMaxText));
+  writer.text(cut_text(activity.text, Activity::kMaxText));
 }
 
 Activity decode_activity(ByteReader& reader, int ranks) {
@@ -44,7 +31,7 @@ Activity decode_activity(ByteReader& reader, int ranks) {
   if (begun > 1) malformed("is neither yes nor no");
   activity.begun = begun == 1;
   activity.called = reader.u64();
-  activity.waits_for = read_rank(reader, ranks, Activity::kSeveral);
+  activity.waits_for = reader.rank(ranks, Activity::kSeveral);
   activity.since_ms = reader.u32();
   activity.text = reader.text(Activity::kMaxText);
   return activity;
@@ -64,8 +51,8 @@ RankSet decode_ranks(ByteReader& reader, int ranks) {
   if (count == 0 || count > static_cast<std::uint32_t>(ranks)) malformed("tells of no rank, or of more than there are");
   int next = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const int first = read_rank(reader, ranks, next);
-    const int last = read_rank(reader, ranks, first);
+    const int first = reader.rank(ranks, next);
+    const int last = reader.rank(ranks, first);
     set.append({first, last});
     next = last + 2;
   }
@@ -87,7 +74,7 @@ SurveyQuestion SurveyQuestion::decode(std::span<const std::byte> payload, int ra
   ByteReader reader(payload, "a question what ranks do");
   SurveyQuestion question;
   question.scope = reader.u64();
-  question.asker = read_rank(reader, ranks);
+  question.asker = reader.rank(ranks);
   question.number = reader.u64();
   question.patience_ms = reader.u32();
   if (question.patience_ms > kMostPatience) malformed("may take too long");
@@ -117,7 +104,7 @@ SurveyAnswer SurveyAnswer::decode(std::span<const std::byte> payload, int ranks)
   ByteReader reader(payload, "an answer what ranks do");
   SurveyAnswer answer;
   answer.scope = reader.u64();
-  answer.asker = read_rank(reader, ranks);
+  answer.asker = reader.rank(ranks);
   answer.number = reader.u64();
   const std::uint32_t findings = reader.u32();
   if (findings > Findings::kMost) malformed("has too many parts");
@@ -128,8 +115,8 @@ SurveyAnswer SurveyAnswer::decode(std::span<const std::byte> payload, int ranks)
   const std::uint32_t silent = reader.u32();
   if (silent > static_cast<std::uint32_t>(ranks)) malformed("tells of more ranks than there are");
   for (std::uint32_t i = 0; i < silent; ++i) {
-    const int rank = read_rank(reader, ranks);
-    answer.findings.silent.push_back({rank, read_rank(reader, ranks)});
+    const int rank = reader.rank(ranks);
+    answer.findings.silent.push_back({rank, reader.rank(ranks)});
   }
   reader.finish();
   return answer;
@@ -147,7 +134,7 @@ std::vector<std::byte> SurveyReport::encode() const {
   writer.u32(encoded(asker));
   writer.u64(number);
   writer.u32(encoded(blamed));
-  writer.text(shortened(text, kMaxText));
+  writer.text(cut_text(text, kMaxText));
   return writer.take();
 }
 
@@ -155,9 +142,9 @@ SurveyReport SurveyReport::decode(std::span<const std::byte> payload, int ranks)
   ByteReader reader(payload, "a report of who keeps others waiting");
   SurveyReport report;
   report.scope = reader.u64();
-  report.asker = read_rank(reader, ranks);
+  report.asker = reader.rank(ranks);
   report.number = reader.u64();
-  report.blamed = read_rank(reader, ranks, -1);
+  report.blamed = reader.rank(ranks, -1);
   report.text = reader.text(kMaxText);
   reader.finish();
   return report;

@@ -17,8 +17,6 @@ namespace {
 // The control thread keeps the deadline; this is how much longer a thread waits for its verdict.
 constexpr std::chrono::milliseconds kGrace(2000);
 
-Error as_error(const Poison& poison) { return {poison.code, poison.reason, poison.peer}; }
-
 }  // namespace
 
 TreeSurvivorCall::TreeSurvivorCall(Old old, const Config& config, Deadline deadline)
@@ -38,7 +36,7 @@ std::optional<Membership> TreeSurvivorCall::agree() {
   }
   std::unique_lock lock(results_.mutex);
   while (!results_.agreement && !results_.done) {
-    if (results_.failure) throw as_error(*results_.failure);
+    if (results_.failure) throw results_.failure->error();
     if (Clock::now() >= deadline_ + kGrace) {
       throw Error(ErrorCode::kTimeout,
                   fmt::format("shrink of communicator \"{}\": the survivors could not agree in time", old_.name));

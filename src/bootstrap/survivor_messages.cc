@@ -8,12 +8,6 @@ namespace {
               std::string("a message between survivors ") + what + ": do all ranks run the same version of tutti?");
 }
 
-int read_rank(ByteReader& reader, int ranks) {
-  const std::uint32_t rank = reader.u32();
-  if (rank >= static_cast<std::uint32_t>(ranks)) malformed("names a rank that does not exist");
-  return static_cast<int>(rank);
-}
-
 }  // namespace
 
 std::vector<std::byte> SurvivorMessage::encode() const {
@@ -36,13 +30,13 @@ SurvivorMessage SurvivorMessage::decode(std::span<const std::byte> payload, int 
   if (kind > static_cast<std::uint8_t>(Kind::kRefused)) malformed("is of an unknown kind");
   message.kind = static_cast<Kind>(kind);
   message.round = reader.u64();
-  message.leader = read_rank(reader, ranks);
+  message.leader = reader.rank(ranks);
   message.nonce = reader.array<std::tuple_size_v<Nonce>>();
   message.port = reader.u16();
   const std::uint32_t count = reader.u32();
   if (count > static_cast<std::uint32_t>(ranks)) malformed("names too many members");
   for (std::uint32_t i = 0; i < count; ++i) {
-    const int member = read_rank(reader, ranks);
+    const int member = reader.rank(ranks);
     if (!message.members.empty() && member <= message.members.back()) malformed("names members out of order");
     message.members.push_back(member);
   }

@@ -18,14 +18,15 @@ constexpr int kDialsInPatience = 4;
 // A follower waits so much longer than its patience: the leader says who was missing.
 constexpr milliseconds kGrace(500);
 
-milliseconds beat_interval(milliseconds silence) {
-  return std::clamp(silence / 6, milliseconds(50), milliseconds(5000));
-}
-
 }  // namespace
 
 Survivors::Survivors(EventLoop& loop, Self self)
-    : loop_(loop), self_(std::move(self)), expiry_(loop), retry_(loop), probing_(loop), heartbeat_(loop) {}
+    : loop_(loop),
+      self_(std::move(self)),
+      expiry_(loop),
+      retry_(loop),
+      probing_(loop),
+      heartbeat_(loop, self_.silence) {}
 
 Survivors::~Survivors() {
   drop_connections();
@@ -330,11 +331,8 @@ void Survivors::drop_connections() {
 
 // ---- signs of life
 
-void Survivors::beat() {
-  const milliseconds interval = beat_interval(self_.silence);
+void Survivors::beat(bool overslept) {
   const Clock::time_point now = Clock::now();
-  // When this thread itself did not run, the signs of life wait in the sockets.
-  const bool overslept = now > next_beat_ + interval;
   const Frame frame = make_frame(FrameType::kHeartbeat);
   const auto silent = [&](Connection& connection) {
     if (overslept) connection.forget_silence();
@@ -364,8 +362,7 @@ void Survivors::beat() {
 
 void Survivors::watch() {
   if (std::exchange(beating_, true)) return;
-  next_beat_ = Clock::now() + beat_interval(self_.silence);
-  heartbeat_.arm(next_beat_, [this] { beat(); });
+  heartbeat_.arm([this](bool overslept) { beat(overslept); });
 }
 
 milliseconds Survivors::dial_patience() const {

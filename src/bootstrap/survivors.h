@@ -13,6 +13,7 @@
 #include "base/net/address.h"
 #include "bootstrap/connection.h"
 #include "bootstrap/dialer.h"
+#include "bootstrap/heartbeat.h"
 #include "bootstrap/survivor_messages.h"
 
 namespace tutti {
@@ -122,7 +123,7 @@ class Survivors {
   void fail(const Poison& why);
   void drop_connections();
 
-  void beat();
+  void beat(bool overslept);
   void watch();
   std::chrono::milliseconds dial_patience() const;
   std::shared_ptr<Connection> connect(ProvenSocket socket);
@@ -165,8 +166,7 @@ class Survivors {
   Timer expiry_;
   Timer retry_;
   Timer probing_;
-  Timer heartbeat_;
-  Deadline next_beat_;
+  Heartbeat heartbeat_;
   bool beating_ = false;
 };
 

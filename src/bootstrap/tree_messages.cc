@@ -2,16 +2,10 @@
 
 #include <cstring>
 
+#include "base/text.h"
+
 namespace tutti {
 namespace {
-
-int read_rank(ByteReader& reader, int ranks) {
-  const std::uint32_t rank = reader.u32();
-  if (rank >= static_cast<std::uint32_t>(ranks)) {
-    throw Error(ErrorCode::kMismatch, "a message of the control tree names a rank that does not exist");
-  }
-  return static_cast<int>(rank);
-}
 
 [[noreturn]] void too_many() {
   throw Error(ErrorCode::kMismatch, "a message of the control tree tells of more ranks than there are");
@@ -42,14 +36,14 @@ TreeNews TreeNews::decode(std::span<const std::byte> payload, int ranks) {
   TreeNews news;
   const std::uint32_t departed = reader.u32();
   if (departed > static_cast<std::uint32_t>(ranks)) too_many();
-  for (std::uint32_t i = 0; i < departed; ++i) news.departed.push_back(read_rank(reader, ranks));
+  for (std::uint32_t i = 0; i < departed; ++i) news.departed.push_back(reader.rank(ranks));
   const std::uint32_t goodbyes = reader.u32();
   if (goodbyes > kMostGoodbyes) too_many();
   for (std::uint32_t i = 0; i < goodbyes; ++i) {
     Goodbye goodbye;
     goodbye.scope = reader.u64();
-    goodbye.members = read_rank(reader, ranks + 1);
-    goodbye.rank = read_rank(reader, goodbye.members);
+    goodbye.members = reader.rank(ranks + 1);
+    goodbye.rank = reader.rank(goodbye.members);
     goodbye.last_call = reader.u64();
     news.goodbyes.push_back(goodbye);
   }
@@ -63,15 +57,15 @@ std::vector<std::byte> Death::encode() const {
   ByteWriter writer;
   writer.u32(static_cast<std::uint32_t>(rank));
   writer.u32(static_cast<std::uint32_t>(observer));
-  writer.text(std::string_view(trouble).substr(0, kMaxTrouble));
+  writer.text(cut_text(trouble, kMaxTrouble));
   return writer.take();
 }
 
 Death Death::decode(std::span<const std::byte> payload, int ranks) {
   ByteReader reader(payload, "the news of a death");
   Death death;
-  death.rank = read_rank(reader, ranks);
-  death.observer = read_rank(reader, ranks);
+  death.rank = reader.rank(ranks);
+  death.observer = reader.rank(ranks);
   death.trouble = reader.text(kMaxTrouble);
   reader.finish();
   return death;
@@ -107,7 +101,7 @@ Comparison Comparison::decode(std::span<const std::byte> payload, int ranks) {
   ByteReader reader(payload, "the description of a call");
   Comparison comparison;
   comparison.scope = reader.u64();
-  comparison.rank = read_rank(reader, ranks);
+  comparison.rank = reader.rank(ranks);
   comparison.call.sequence = reader.u64();
   comparison.call.signature = reader.u64();
   const std::string text = reader.text(sizeof comparison.call.text - 1);

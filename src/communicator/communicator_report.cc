@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/system_error.h"
+#include "base/text.h"
 #include "base/whole_file.h"
 #include "bootstrap/host.h"
 #include "communicator/arguments.h"
@@ -85,12 +86,12 @@ std::string CommunicatorReport::to_json(std::string_view reason) const {
   if (parts_.self.health.failed()) {
     const Error failure = parts_.self.health.reason();
     json.key("failure").begin_object().field("code", name(failure.code()));
-    json.field("reason", std::string_view(failure.what()).substr(0, kLongestText));
+    json.field("reason", cut_text(failure.what(), kLongestText));
     json.field("peer", failure.peer()).end_object();
   }
   {
     const std::lock_guard lock(stall_mutex_);
-    if (!stall_.empty()) json.new_line().field("stall", std::string_view(stall_).substr(0, kLongestText));
+    if (!stall_.empty()) json.new_line().field("stall", cut_text(stall_, kLongestText));
   }
   json.new_line().key("left").begin_array();
   for (int r = 0; r < parts_.self.ranks; ++r) {

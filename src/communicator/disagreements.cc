@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/text.h"
 #include "communicator/arguments.h"
 #include "executor/waiter.h"
 #include "transport/messages.h"
@@ -18,8 +19,9 @@ CallDescription describe_call(const CallShape& shape, std::uint64_t sequence) {
   CallDescription description;
   description.sequence = sequence;
   description.signature = signature_of(shape, sequence);
-  const std::string text = describe(shape);
-  std::memcpy(description.text, text.data(), std::min(text.size(), sizeof(description.text) - 1));
+  const std::string whole = describe(shape);
+  const std::string_view text = cut_text(whole, sizeof(description.text) - 1);
+  std::memcpy(description.text, text.data(), text.size());
   return description;
 }
 

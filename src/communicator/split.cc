@@ -44,7 +44,7 @@ class Split {
       throw;
     } catch (const std::bad_alloc&) {
       if (exchange_.over()) throw;
-      const Error error(ErrorCode::kSystem, "the process is out of memory: free some, or raise its limit");
+      const Error error = CallContext::out_of_memory();
       exchange_.give_up(error);
       throw error;
     }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/text.h"
 #include "communicator/setup.h"
 
 namespace tutti {
@@ -59,7 +60,7 @@ void SplitExchange::give_up(const Error& error) {
   // The others are at an exchange of whatever length, or will be: all but the first have this one.
   ByteWriter writer;
   writer.u8(static_cast<std::uint8_t>(Says::kGaveUp));
-  writer.text(std::string_view(error.what()).substr(0, kLongestReason));
+  writer.text(cut_text(error.what(), kLongestReason));
   std::vector<std::byte> block = writer.take();
   block.resize(kBlockBytes);
   exchange(block);

@@ -7,21 +7,13 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/text.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::size_t kLongestName = 128;
 constexpr std::size_t kLongestText = 300;
-
-std::string_view shortened(std::string_view text, std::size_t most) { return text.substr(0, most); }
-
-// Names are compared whole, and shown as far as they were sent.
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
 
 }  // namespace
 
@@ -31,13 +23,13 @@ std::vector<std::byte> SplitWish::encode() const {
   writer.u32(static_cast<std::uint32_t>(key));
   writer.u8(reproducible ? 1 : 0);
   writer.u8(alone ? 1 : 0);
-  writer.u64(agreement ^ hash_of(name));
-  writer.text(shortened(name, kLongestName));
-  writer.text(shortened(agreement_text, kLongestText));
+  writer.u64(agreement ^ hash_of(name));  // names are compared whole, and shown as far as they were sent
+  writer.text(cut_text(name, kLongestName));
+  writer.text(cut_text(agreement_text, kLongestText));
   writer.u8(refusal ? 1 : 0);
   if (refusal) {
     writer.u8(static_cast<std::uint8_t>(refusal->code()));
-    writer.text(shortened(refusal->what(), kLongestText));
+    writer.text(cut_text(refusal->what(), kLongestText));
   }
   return writer.take();
 }

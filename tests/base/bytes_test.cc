@@ -63,6 +63,19 @@ TEST(Bytes, RefuseALengthBeyondTheLimitOrTheMessage) {
   }
 }
 
+TEST(Bytes, RefuseRanksThatDoNotExist) {
+  const auto read = [](std::uint32_t rank, int ranks, int lowest) {
+    ByteWriter writer;
+    writer.u32(rank);
+    return ByteReader(writer.view(), "the message").rank(ranks, lowest);
+  };
+  EXPECT_EQ(read(3, 4, 0), 3);
+  EXPECT_EQ(read(static_cast<std::uint32_t>(-2), 4, -2), -2);
+  EXPECT_THROW(read(4, 4, 0), Error);
+  EXPECT_THROW(read(static_cast<std::uint32_t>(-1), 4, 0), Error);
+  EXPECT_THROW(read(1, 4, 2), Error);
+}
+
 TEST(Bytes, RefuseWhatFollowsTheEnd) {
   const std::vector<std::byte> bytes(3);
   ByteReader reader(bytes, "the message");
