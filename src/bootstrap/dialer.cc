@@ -49,12 +49,12 @@ void Dialer::begin_next() {
   stagger_.arm_after(kStagger, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->begin_next();
   });
-  UniqueFd socket;
-  while (!socket) {
+  while (!connecting_[which]) {
     try {
       int error = 0;
-      socket = begin_connecting(addresses_[which], error);
+      UniqueFd socket = begin_connecting(addresses_[which], error);
       if (error != 0) return failed(which, errno_text(error), error == ECONNREFUSED);
+      connecting_[which] = std::make_unique<Watch>(loop_, std::move(socket));
     } catch (const Error& error) {
       // Strangers give way to what this process needs itself.
       if (WaitingRoom::of_this_thread().clear_one()) continue;
@@ -62,7 +62,6 @@ void Dialer::begin_next() {
       return failed(which, error.what(), false);
     }
   }
-  connecting_[which] = std::make_unique<Watch>(loop_, std::move(socket));
   connecting_[which]->when_writable([self = shared_from_this(), which] { self->connected(which); });
 }
 
