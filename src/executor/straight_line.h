@@ -127,7 +127,7 @@ class StraightLine {
   }
 
   // The value of the next message of a peer, where it lies; null when it is not there soon, or is not as it should be.
-  const std::byte* await(Endpoint& endpoint, std::size_t bytes) {
+  const std::byte* await(const Endpoint& endpoint, std::size_t bytes) {
     if (sent_) cast_shadow();
     const Line* line = arrived(endpoint);
     for (int looks = 0; line == nullptr && looks < kLooks; ++looks) {
@@ -136,25 +136,10 @@ class StraightLine {
       line = arrived(endpoint);
     }
     if (line == nullptr || line->signature != call_.signature) return nullptr;
-    if (bytes > Line::kPayload) return in_slot(endpoint, line->descriptor, static_cast<std::uint32_t>(bytes));
-    return line->descriptor == Descriptor{Way::kInline, 0, static_cast<std::uint32_t>(bytes)}.pack() ? line->payload
-                                                                                                     : nullptr;
-  }
-
-  // Where a message in a slot lies; null when that cannot be. A rank that only receives guesses the place: then the
-  // processor reads line and slot at the same time, and not one after the other, and whether the guess was right it
-  // finds out later. (In an exchange it would read the slot before the peer has written it, and be in its way.)
-  const std::byte* in_slot(Endpoint& endpoint, std::uint64_t word, std::uint32_t bytes) {
-    const Descriptor guess{Way::kSlot, endpoint.slot_guess.next, bytes};
-    if (!sent_ && word == guess.pack() && lies_in_slots(endpoint, guess)) {
-      endpoint.slot_guess.learn(guess.slot);
-      return taken_in_branch(endpoint.in_slots + guess.slot * Descriptor::kSlotUnit);
-    }
-    const Descriptor descriptor = Descriptor::unpack(word);
-    if (descriptor.way != Way::kSlot || descriptor.length != bytes || !lies_in_slots(endpoint, descriptor)) {
-      return nullptr;
-    }
-    endpoint.slot_guess.learn(descriptor.slot);
+    const Descriptor descriptor = Descriptor::unpack(line->descriptor);
+    if (descriptor.length != bytes) return nullptr;
+    if (bytes <= Line::kPayload) return descriptor.way == Way::kInline ? line->payload : nullptr;
+    if (descriptor.way != Way::kSlot || !lies_in_slots(endpoint, descriptor)) return nullptr;
     return endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
   }
 
