@@ -10,6 +10,10 @@
 
 namespace tutti {
 
+inline constexpr std::size_t kMostStraightLinePeers = 15;
+inline constexpr int kStraightLineLooks = 64;  // a few microseconds: whoever is later than that may need this core
+inline constexpr std::size_t kLongestStraightLine = 4096;  // bytes; beyond, the interpreter costs nothing in comparison
+
 // Short calls among few ranks that share memory, without what the interpreter must be ready for: values are one chunk
 // of the caller's buffers, all as long as the call's blocks, and travel in lines or in slots. It performs the plan's
 // own steps (those that Plan::is_straight() admits) in their order, and leaves a call at the step at which it would
@@ -22,14 +26,17 @@ namespace tutti {
 //
 // REQUIRES: Call::straight_line, as HostExecutor::start() sets it. Same thread rules as HostExecutor::progress(); never
 // sleeps, never allocates.
-inline constexpr std::size_t kMostStraightLinePeers = 15;
-inline constexpr std::size_t kLongestStraightLine = 4096;  // bytes; beyond, the interpreter costs nothing in comparison
-
 template <class Trace, class Shadow>
 class StraightLine {
  public:
-  StraightLine(Call& call, Channel& channel, Trace& trace, Shadow& in_the_shadow)
-      : call_(call), channel_(channel), trace_(trace), in_the_shadow_(in_the_shadow), bytes_(call.straight.bytes) {}
+  // looks: how often it looks for a message that is not there yet.
+  StraightLine(Call& call, Channel& channel, Trace& trace, Shadow& in_the_shadow, int looks)
+      : call_(call),
+        channel_(channel),
+        trace_(trace),
+        in_the_shadow_(in_the_shadow),
+        looks_(looks),
+        bytes_(call.straight.bytes) {}
 
   // Whether all steps were performed.
   bool run() {
@@ -42,8 +49,6 @@ class StraightLine {
   }
 
  private:
-  static constexpr int kLooks = 64;  // a few microseconds: whoever is later than that may need this core
-
   bool perform(const Step& step) {
     switch (step.kind) {
       case StepKind::kSend:
@@ -130,7 +135,7 @@ class StraightLine {
   const std::byte* await(const Endpoint& endpoint, std::size_t bytes) {
     if (sent_) cast_shadow();
     const Line* line = arrived(endpoint);
-    for (int looks = 0; line == nullptr && looks < kLooks; ++looks) {
+    for (int looks = 0; line == nullptr && looks < looks_; ++looks) {
       cast_shadow();
       relax_cpu();
       line = arrived(endpoint);
@@ -175,6 +180,7 @@ class StraightLine {
   Channel& channel_;
   Trace& trace_;
   Shadow& in_the_shadow_;
+  const int looks_;
   const std::size_t bytes_;
   bool sent_ = false;
   bool shadow_cast_ = false;
@@ -182,8 +188,9 @@ class StraightLine {
 
 // Whether all steps were performed.
 template <class Trace, class Shadow>
-bool run_straight_line(Call& call, Channel& channel, Trace trace, Shadow in_the_shadow) {
-  return StraightLine<Trace, Shadow>(call, channel, trace, in_the_shadow).run();
+bool run_straight_line(Call& call, Channel& channel, Trace trace, Shadow in_the_shadow,
+                       int looks = kStraightLineLooks) {
+  return StraightLine<Trace, Shadow>(call, channel, trace, in_the_shadow, looks).run();
 }
 
 }  // namespace tutti
