@@ -50,14 +50,6 @@ inline bool claim(Word& word, std::uint64_t expected, std::uint64_t value) {
 // Counts: no data goes with it.
 inline void add(Word& word, std::uint64_t value) { word.fetch_add(value, std::memory_order_relaxed); }
 
-// Keeps a pointer that was taken in a branch from becoming a conditional move: the processor need not know the
-// condition to read ahead through it.
-template <class T>
-inline T* taken_in_branch(T* pointer) {
-  asm volatile("" : "+r"(pointer));
-  return pointer;
-}
-
 // Tells the core that this is a spin.
 inline void relax_cpu() {
 #if defined(__x86_64__)

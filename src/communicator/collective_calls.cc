@@ -11,8 +11,8 @@ CollectiveCalls::CollectiveCalls(CallContext& context, const Parts& parts)
       reproducible_(parts.reproducible),
       selector_(parts.selector),
       arrivals_(parts.arrivals),
-      executor_(executor_rows().front().make(
-          {parts.channels, context.transports(), context.health(), parts.progress, &parts.started, &context.log()})),
+      executor_(executor_rows().front().make({parts.channels, context.transports(), context.health(), parts.progress,
+                                              &parts.started, &context.log(), context.spin()})),
       disagreements_(context, parts.channels, context.log()),
       plans_(algorithms().size()) {}
 

@@ -24,6 +24,7 @@ int TransferCalls::run(const TransferRequest& request, std::chrono::milliseconds
   check(request);
   const OutstandingCall outstanding(context_, request.sending ? "send" : "recv");
   TransferOperation operation(*this, request, limit);
+  if (context_.spin()) operation.look_longer();
   operation.issue();
   drive(operation, operation.progress());
   return operation.source();

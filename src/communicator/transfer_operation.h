@@ -18,6 +18,9 @@ class TransferOperation final : public Operation {
   TransferOperation(TransferCalls& calls, const TransferRequest& request, std::chrono::milliseconds limit);
   ~TransferOperation() override;
 
+  // The calling thread has nothing else to do, and a core of its own.
+  void look_longer() { transfer_.looks = kLooks; }
+
   void issue() override;
   Progress progress() override;
   std::string describe() const override;
@@ -28,6 +31,8 @@ class TransferOperation final : public Operation {
   void check(Clock::duration idle) override;
 
  private:
+  static constexpr int kLooks = 16;  // some hundred nanoseconds, for which a lock is held
+
   Progress move();
   Progress end_with(Error error, Phase phase);
   Progress end_with_failure();

@@ -93,7 +93,7 @@ void HostExecutor::begin(Call& call) {
 bool HostExecutor::go_straight(Call& call) {
   call.straight_line = false;
   const bool done = run_straight_line(
-      call, *channels_.front(), [](const Step&) {}, [&] { enter_in_log(call, true); });
+      call, *channels_.front(), [](const Step&) {}, [&] { enter_in_log(call, true); }, looks_);
   if (done) {
     publish(progress_, call.sequence);  // as finish() does, which has no transports and no buffers to wait for here
   } else {

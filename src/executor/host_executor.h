@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "executor/executor.h"
+#include "executor/straight_line.h"
 
 namespace tutti {
 
@@ -17,7 +18,8 @@ class HostExecutor final : public Executor {
         health_(parts.health),
         progress_(parts.progress),
         started_(parts.started),
-        log_(parts.log) {}
+        log_(parts.log),
+        looks_(parts.spin ? kStraightLineLooks : 1) {}
 
   // Messages of calls whose chunks are no longer than this rotate through the small ring, as long as they fit.
   static constexpr std::size_t kSmallChunk = 2048;
@@ -54,6 +56,7 @@ class HostExecutor final : public Executor {
   Word& progress_;
   Word* started_;
   OperationLog* log_;
+  const int looks_;  // of a straight line, for a message
   Mismatch mismatch_;
   std::size_t shortest_read_ = 16 * 1024;
   std::uint32_t idle_turns_ = 0;  // of progress(), since a step was done

@@ -26,6 +26,17 @@ T read_inline(const Line& line) {
   return value;
 }
 
+// The next message of a peer, which is often no further than a hop away: coming back for it would take longer.
+const Line* look(const Endpoint& endpoint, int looks) {
+  const Line* line = arrived(endpoint);
+  if (endpoint.transport != nullptr) return line;
+  for (; line == nullptr && looks > 0; --looks) {
+    relax_cpu();
+    line = arrived(endpoint);
+  }
+  return line;
+}
+
 }  // namespace
 
 PointToPoint::PointToPoint(int ranks, Health& health, Wiring wiring)
@@ -80,6 +91,11 @@ Progress PointToPoint::progress_send(Transfer& transfer) {
   // The receiver has the bytes when it has acknowledged the last piece.
   Endpoint& data = peer.endpoints[static_cast<std::size_t>(Connection::kData)];
   refresh_acknowledged(data);
+  for (int looks = data.transport == nullptr ? transfer.looks : 0; looks > 0 && data.acknowledged < transfer.last_piece;
+       --looks) {
+    relax_cpu();
+    refresh_acknowledged(data);
+  }
   return data.acknowledged >= transfer.last_piece ? Progress::kDone : Progress::kAgain;
 }
 
@@ -103,7 +119,7 @@ bool PointToPoint::announce(Peer& peer, Transfer& transfer) {
 // A grant at the head is for one of this rank's sends; if it is not this one, its own thread will take it.
 bool PointToPoint::granted(Peer& peer, const Transfer& transfer) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kGrant)];
-  const Line* line = arrived(endpoint);
+  const Line* line = look(endpoint, transfer.looks);
   if (line == nullptr || read_inline<std::uint64_t>(*line) != transfer.number) return false;
   take_message(endpoint, *line);
   settle_credit(endpoint);
@@ -141,7 +157,7 @@ Progress PointToPoint::progress_receive(Transfer& transfer) {
       const std::size_t source = (first + i) % ranks;
       Peer& peer = peer_state(static_cast<int>(source));
       const std::lock_guard lock(peer.lock);
-      collect_announcements(peer);
+      collect_announcements(peer, any ? 0 : transfer.looks);
       if (health_.failed()) return Progress::kFailed;
       if (!match(peer, static_cast<int>(source), transfer)) continue;
       if (transfer.stage == Transfer::Stage::kIssued) return Progress::kFailed;  // it does not match
@@ -178,10 +194,10 @@ void PointToPoint::withdraw(Transfer& transfer) {
   unmatched_.leave(transfer);
 }
 
-void PointToPoint::collect_announcements(Peer& peer) {
+void PointToPoint::collect_announcements(Peer& peer, int looks) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kAnnounce)];
   while (peer.unmatched_count < kMostUnmatched) {
-    const Line* line = arrived(endpoint);
+    const Line* line = look(endpoint, peer.unmatched_count == 0 ? looks : 0);
     if (line == nullptr) return;
     const Announcement announced = read_inline<Announcement>(*line);
     if (announced.type < 0 || announced.type >= kDataTypes)
@@ -234,7 +250,7 @@ bool PointToPoint::match(Peer& peer, int rank, Transfer& transfer) {
 void PointToPoint::receive_pieces(Peer& peer, Transfer& transfer) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kData)];
   while (transfer.moved < transfer.bytes()) {
-    const Line* line = arrived(endpoint);
+    const Line* line = look(endpoint, transfer.looks);
     if (line == nullptr) return;
     const Descriptor descriptor = Descriptor::unpack(line->descriptor);
     const std::size_t bytes = descriptor.length;

@@ -32,6 +32,8 @@ struct Transfer {
   const std::byte* input = nullptr;  // of a send
   std::byte* output = nullptr;       // of a receive
 
+  int looks = 0;  // at a message that is not there yet, before the thread does something else
+
   Stage stage = Stage::kIssued;
   std::uint64_t number = 0;  // of the sender's announcements to this receiver
   std::size_t moved = 0;     // bytes
@@ -118,7 +120,7 @@ class PointToPoint {
   bool announce(Peer& peer, Transfer& transfer);
   bool granted(Peer& peer, const Transfer& transfer);
   void send_pieces(Peer& peer, Transfer& transfer);
-  void collect_announcements(Peer& peer);
+  void collect_announcements(Peer& peer, int looks);
   bool match(Peer& peer, int rank, Transfer& transfer);
   void receive_pieces(Peer& peer, Transfer& transfer);
   void fail_for(int peer, const char* what);

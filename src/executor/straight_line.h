@@ -10,6 +10,10 @@
 
 namespace tutti {
 
+inline constexpr std::size_t kMostStraightLinePeers = 15;
+inline constexpr int kStraightLineLooks = 64;  // a few microseconds: whoever is later than that may need this core
+inline constexpr std::size_t kLongestStraightLine = 4096;  // bytes; beyond, the interpreter costs nothing in comparison
+
 // Short calls among few ranks that share memory, without what the interpreter must be ready for: values are one chunk
 // of the caller's buffers, all as long as the call's blocks, and travel in lines or in slots. It performs the plan's
 // own steps (those that Plan::is_straight() admits) in their order, and leaves a call at the step at which it would
@@ -22,14 +26,17 @@ namespace tutti {
 //
 // REQUIRES: Call::straight_line, as HostExecutor::start() sets it. Same thread rules as HostExecutor::progress(); never
 // sleeps, never allocates.
-inline constexpr std::size_t kMostStraightLinePeers = 15;
-inline constexpr std::size_t kLongestStraightLine = 4096;  // bytes; beyond, the interpreter costs nothing in comparison
-
 template <class Trace, class Shadow>
 class StraightLine {
  public:
-  StraightLine(Call& call, Channel& channel, Trace& trace, Shadow& in_the_shadow)
-      : call_(call), channel_(channel), trace_(trace), in_the_shadow_(in_the_shadow), bytes_(call.straight.bytes) {}
+  // looks: how often it looks for a message that is not there yet.
+  StraightLine(Call& call, Channel& channel, Trace& trace, Shadow& in_the_shadow, int looks)
+      : call_(call),
+        channel_(channel),
+        trace_(trace),
+        in_the_shadow_(in_the_shadow),
+        looks_(looks),
+        bytes_(call.straight.bytes) {}
 
   // Whether all steps were performed.
   bool run() {
@@ -42,8 +49,6 @@ class StraightLine {
   }
 
  private:
-  static constexpr int kLooks = 64;  // a few microseconds: whoever is later than that may need this core
-
   bool perform(const Step& step) {
     switch (step.kind) {
       case StepKind::kSend:
@@ -127,34 +132,19 @@ class StraightLine {
   }
 
   // The value of the next message of a peer, where it lies; null when it is not there soon, or is not as it should be.
-  const std::byte* await(Endpoint& endpoint, std::size_t bytes) {
+  const std::byte* await(const Endpoint& endpoint, std::size_t bytes) {
     if (sent_) cast_shadow();
     const Line* line = arrived(endpoint);
-    for (int looks = 0; line == nullptr && looks < kLooks; ++looks) {
+    for (int looks = 0; line == nullptr && looks < looks_; ++looks) {
       cast_shadow();
       relax_cpu();
       line = arrived(endpoint);
     }
     if (line == nullptr || line->signature != call_.signature) return nullptr;
-    if (bytes > Line::kPayload) return in_slot(endpoint, line->descriptor, static_cast<std::uint32_t>(bytes));
-    return line->descriptor == Descriptor{Way::kInline, 0, static_cast<std::uint32_t>(bytes)}.pack() ? line->payload
-                                                                                                     : nullptr;
-  }
-
-  // Where a message in a slot lies; null when that cannot be. A rank that only receives guesses the place: then the
-  // processor reads line and slot at the same time, and not one after the other, and whether the guess was right it
-  // finds out later. (In an exchange it would read the slot before the peer has written it, and be in its way.)
-  const std::byte* in_slot(Endpoint& endpoint, std::uint64_t word, std::uint32_t bytes) {
-    const Descriptor guess{Way::kSlot, endpoint.slot_guess.next, bytes};
-    if (!sent_ && word == guess.pack() && lies_in_slots(endpoint, guess)) {
-      endpoint.slot_guess.learn(guess.slot);
-      return taken_in_branch(endpoint.in_slots + guess.slot * Descriptor::kSlotUnit);
-    }
-    const Descriptor descriptor = Descriptor::unpack(word);
-    if (descriptor.way != Way::kSlot || descriptor.length != bytes || !lies_in_slots(endpoint, descriptor)) {
-      return nullptr;
-    }
-    endpoint.slot_guess.learn(descriptor.slot);
+    const Descriptor descriptor = Descriptor::unpack(line->descriptor);
+    if (descriptor.length != bytes) return nullptr;
+    if (bytes <= Line::kPayload) return descriptor.way == Way::kInline ? line->payload : nullptr;
+    if (descriptor.way != Way::kSlot || !lies_in_slots(endpoint, descriptor)) return nullptr;
     return endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
   }
 
@@ -190,6 +180,7 @@ class StraightLine {
   Channel& channel_;
   Trace& trace_;
   Shadow& in_the_shadow_;
+  const int looks_;
   const std::size_t bytes_;
   bool sent_ = false;
   bool shadow_cast_ = false;
@@ -197,8 +188,9 @@ class StraightLine {
 
 // Whether all steps were performed.
 template <class Trace, class Shadow>
-bool run_straight_line(Call& call, Channel& channel, Trace trace, Shadow in_the_shadow) {
-  return StraightLine<Trace, Shadow>(call, channel, trace, in_the_shadow).run();
+bool run_straight_line(Call& call, Channel& channel, Trace trace, Shadow in_the_shadow,
+                       int looks = kStraightLineLooks) {
+  return StraightLine<Trace, Shadow>(call, channel, trace, in_the_shadow, looks).run();
 }
 
 }  // namespace tutti

@@ -29,15 +29,6 @@ inline constexpr std::uint64_t kWithdrawn = ~std::uint64_t{0};
 //
 // Messages of a connection are numbered from 1 and never reset. At most `window` are unacknowledged.
 struct Endpoint {
-  // Where the next slot of the peer will lie, by a guess: as far behind the last as that lay behind the one before.
-  struct SlotGuess {
-    std::uint32_t last = 0;
-    std::uint32_t next = 0;  // Descriptor::slot
-    void learn(std::uint32_t slot) {
-      next = (2 * slot - last) & 0x3FFFFFFF;
-      last = slot;
-    }
-  };
   // What must be remembered of a message until it is acknowledged.
   struct Sent {
     std::uint64_t call = 0;                     // sequence number of the call it belongs to
@@ -57,7 +48,6 @@ struct Endpoint {
   std::uint64_t in_slots_bytes = 0;     // how much is there: nothing beyond is ever read
   std::uint64_t received = 0;           // number of the last message consumed
   std::uint64_t told = 0;               // the peer was told so up to here
-  SlotGuess slot_guess;
 
   Word* credit_out = nullptr;       // this rank -> peer: "consumed up to", where no line goes the other way
   const Word* credit_in = nullptr;  // peer -> this rank: the same
