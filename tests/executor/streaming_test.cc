@@ -57,6 +57,9 @@ TEST_P(Streaming, EveryAlgorithmGivesTheReferenceResult) {
       }
       ASSERT_TRUE(world.drive(calls, sequence)) << "nobody gets on";
       for (const auto& part : parts) ASSERT_EQ(part->problem(), "");
+    }
+    // The longest of these calls look at distances; the short ones need not.
+    if (!reduced) {
       ASSERT_EQ(world.channel(0, 0).slot_stores(), StoreKind::kStreaming);
     }
   }
