@@ -8,7 +8,7 @@
 #endif
 
 // The only spellings of atomics in the library. Every use names its partner in a comment: what one side publishes,
-// the other observes. There is no stand-alone fence, so the thread sanitizer sees everything.
+// the other observes. There is no stand-alone fence between them, so the thread sanitizer sees everything.
 namespace tutti {
 
 // A word that one side publishes and others observe, possibly from another process.
@@ -49,6 +49,15 @@ inline bool claim(Word& word, std::uint64_t expected, std::uint64_t value) {
 
 // Counts: no data goes with it.
 inline void add(Word& word, std::uint64_t value) { word.fetch_add(value, std::memory_order_relaxed); }
+
+// Between the last streaming store (StoreKind::kStreaming) and the publish() of what it has written. On x86-64 such
+// stores pass the order of all others: a release store does not wait for them, and no sanitizer sees that. Elsewhere
+// they are stores like others, which publish() orders.
+inline void finish_streaming_stores() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 
 // Tells the core that this is a spin.
 inline void relax_cpu() {

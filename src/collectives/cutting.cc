@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t kGranule = 64;
 constexpr std::size_t kLocalRound = 512 * 1024;
+constexpr std::size_t kLocalFlow = 64 * 1024;
 constexpr std::size_t kRemoteRound = 512 * 1024;
 constexpr std::size_t kSmallestRemoteChunk = 64 * 1024;
 constexpr std::size_t kLargestRemoteChunk = 128 * 1024;
@@ -28,11 +29,12 @@ double blocks(Collective collective, const Layout& layout) {
 
 }  // namespace
 
-std::size_t chunk_bytes_for(const Chunking& chunking, const Layout& layout, const CuttingLimits& limits) {
+std::size_t chunk_bytes_for(const Chunking& chunking, const Layout& layout, const CuttingLimits& limits, bool flows) {
   const std::size_t chunks = static_cast<std::size_t>(chunking.chunks);
   const std::size_t room = limits.ring_bytes / (2 * static_cast<std::size_t>(chunking.slot_chunks));
   std::size_t bytes = layout.hosts == 1 ? kLocalRound / chunks
                                         : std::clamp(kRemoteRound / chunks, kSmallestRemoteChunk, kLargestRemoteChunk);
+  if (layout.hosts == 1 && flows) bytes = std::min(bytes, kLocalFlow);
   if (limits.chunk_bytes > 0) bytes = limits.chunk_bytes;
   bytes = std::min(std::max(bytes, kGranule), room);
   return bytes / kGranule * kGranule;

@@ -19,8 +19,10 @@ struct CuttingLimits {
 // The largest chunk of an algorithm, a multiple of a cache line. 0: not even the smallest would fit the slot ring.
 //
 // On one host a rank's part of a round is up to 512 KiB, and the ring holds what must be unread at once twice, because
-// messages do not wrap. Between hosts chunks are 64 to 128 KiB, the pieces in which a TCP exchange is fastest.
-std::size_t chunk_bytes_for(const Chunking& chunking, const Layout& layout, const CuttingLimits& limits);
+// messages do not wrap. Where rounds flow one way, chunks of 64 KiB let the reader begin early. Between hosts chunks
+// are 64 to 128 KiB, the pieces in which a TCP exchange is fastest.
+std::size_t chunk_bytes_for(const Chunking& chunking, const Layout& layout, const CuttingLimits& limits,
+                            bool flows = false);
 
 // bytes: as for Algorithm::cost.
 Cut cut_call(Collective collective, const Chunking& chunking, const Layout& layout, double bytes,

@@ -41,8 +41,8 @@ Selector::Row Selector::make_row(const Algorithm& algorithm) const {
   row.algorithm = &algorithm;
   row.index = static_cast<std::uint16_t>(&algorithm - algorithms().data());
   row.chunking = algorithm.chunking(layout_);
-  row.chunk_bytes = chunk_bytes_for(row.chunking, layout_, limits_);
   row.cost = algorithm.cost(layout_, 1);
+  row.chunk_bytes = chunk_bytes_for(row.chunking, layout_, limits_, row.cost.flows);
   return row;
 }
 

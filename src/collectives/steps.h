@@ -73,6 +73,11 @@ TUTTI_HOST_DEVICE constexpr Step readable(Step step, Readable when = kReadableAl
   step.readable = when & 3;
   return step;
 }
+// The receivers store the value at the same chunk of their output.
+TUTTI_HOST_DEVICE constexpr Step writable(Step step, Writable when = kWritableAlways) {
+  step.writable = when & 3;
+  return step;
+}
 TUTTI_HOST_DEVICE constexpr Step shaped(Step step, int chunk) {
   step.shape = static_cast<std::uint16_t>(chunk);
   return step;

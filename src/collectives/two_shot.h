@@ -19,7 +19,8 @@ struct TwoShotAllReduce {
     }
     const int own = layout.rank;
     if (index == ranks - 1) {
-      return readable(finishing(contributing(reduce_send(input(own), kEveryone, output(own), kEveryone))));
+      // Whoever receives this has sent its own part of it before, and has not used the place since.
+      return writable(readable(finishing(contributing(reduce_send(input(own), kEveryone, output(own), kEveryone)))));
     }
     const int peer = wrapped(own + index - ranks + 1, ranks);
     return receive(only(peer), output(peer));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -121,6 +122,17 @@ std::vector<std::unique_ptr<Channel>> make_channels(const Layout& layout, HostGr
   return channels;
 }
 
+// A rank's share of the last caches of its host; 0: unknown.
+std::size_t cache_share(const HostGroup& group) {
+  std::map<int, std::size_t> caches;
+  for (const Machine::Core& core : machine_of_process().cores) {
+    if (core.l3 != Machine::kUnknown) caches[core.l3] = core.l3_bytes;
+  }
+  std::size_t all = 0;
+  for (const auto& [number, bytes] : caches) all += bytes;
+  return all / group.members.size();
+}
+
 // What the other ranks of the host let this one read in place.
 std::vector<std::unique_ptr<PeerSegments>> make_peer_segments(int ranks, const HostGroup& group) {
   std::vector<std::unique_ptr<PeerSegments>> segments(static_cast<std::size_t>(ranks));
@@ -204,6 +216,7 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   parts.placement = Placement(parts.group->leader_of);
   parts.layout = parts.placement.layout(rank);
   parts.channels = make_channels(parts.layout, *parts.group);
+  for (const auto& channel : parts.channels) channel->set_cache_share(cache_share(*parts.group));
   parts.peer_segments = make_peer_segments(parts.layout.ranks, *parts.group);
 
   SelectorOptions selection;

@@ -59,7 +59,10 @@ struct Call {
   // Where the buffers lie in the process's shared heap, so that peers on the host can read them in place.
   std::optional<SharedHeap::Location> shared_input;
   std::optional<SharedHeap::Location> shared_output;
-  std::size_t shortest_read = 0;  // bytes from which a value is left where it lies for peers of this host to read
+  std::size_t shortest_read = 0;  // bytes from which peers of this host read a value where it lies, or have it written
+  std::size_t output_bytes = 0;   // of a call that lends its output, or could
+  bool streams_output = false;    // its buffers are larger than the caches: what is stored there is not kept
+  bool lends_output = false;      // peers are told where the output lies, and may write there
   bool read_in_place = false;     // some message is read out of the caller's buffer: wait for its acknowledgement
 
   // The signature of messages that come from a peer.

@@ -34,6 +34,18 @@ void Channel::reserve_large_ring() {
   reserve_large_ = nullptr;
 }
 
+// Near, a reader finds in the writer's cache what was written with ordinary stores. Far, that takes longer than finding
+// it in memory. An output that its owner's second-level cache still holds is better written past the caches even near:
+// every line of it would have to be taken back. (The large ring is about twice as long as that cache.)
+void Channel::set_distance(bool far) {
+  slot_stores_ = far ? StoreKind::kStreaming : StoreKind::kOrdinary;
+  const std::size_t held = rings_[1].size() / 4;
+  for (std::size_t width = 1; width < target_stores_.size(); ++width) {
+    const bool streams = far || std::size_t{1} << (width - 1) <= held;
+    target_stores_[width] = StoreChoice(streams ? StoreKind::kStreaming : StoreKind::kOrdinary);
+  }
+}
+
 std::byte* Channel::scratch(std::size_t bytes) {
   if (bytes > scratch_bytes_) {
     scratch_ = std::make_unique_for_overwrite<std::byte[]>(bytes);

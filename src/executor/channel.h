@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "executor/store_choice.h"
 #include "schedule/layout.h"
 #include "schedule/step.h"
 #include "transport/endpoint.h"
@@ -47,6 +49,15 @@ class Channel {
   // The ring for short messages and the one for long ones.
   std::array<SlotRing, 2>& rings() { return rings_; }
   void reserve_large_ring();
+  // Whether some peer of this host is far: it changes how memory that peers read is written.
+  void set_distance(bool far);
+  // What this rank has of the last cache that its host's ranks share; 0: unknown.
+  void set_cache_share(std::size_t bytes) { cache_share_ = bytes; }
+  bool exceeds_cache(std::size_t bytes) const { return cache_share_ > 0 && bytes > cache_share_; }
+  // How the slots of the large ring are written.
+  StoreKind slot_stores() const { return slot_stores_; }
+  // How the outputs of peers are written, by calls with outputs of this length.
+  StoreChoice& target_stores(std::size_t bytes) { return target_stores_[std::bit_width(bytes)]; }
 
   // At least this much memory for scratch chunks; allocates only when it grows.
   std::byte* scratch(std::size_t bytes);
@@ -63,6 +74,9 @@ class Channel {
   std::byte* slots_;
   std::array<SlotRing, 2> rings_;
   std::function<void()> reserve_large_;  // empty once called
+  std::size_t cache_share_ = 0;
+  StoreKind slot_stores_ = StoreKind::kOrdinary;
+  std::array<StoreChoice, 65> target_stores_;  // by bit_width
   std::unique_ptr<std::byte[]> scratch_;
   std::size_t scratch_bytes_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 
 #include "executor/step_execution.h"
 #include "executor/straight_line.h"
@@ -18,6 +19,22 @@ constexpr std::size_t kShortestShared = Line::kPayload;  // shorter blocks trave
 // After so many calls of progress() that did no step, the credit that is still owed is told: it costs a store to a line
 // that the peer reads only when it lacks credit.
 constexpr std::uint32_t kIdleTurns = 16;
+
+// Calls whose chunks are shorter do not care how far their peers are; of the others, every so many looks at one peer.
+constexpr std::size_t kShortestWatched = 2048;
+constexpr std::uint32_t kWatchedCalls = 32;
+
+// How many blocks the larger one of a call's buffers has.
+std::size_t larger_side(const Call& call) {
+  switch (call.plan->algorithm().collective) {
+    case Collective::kAllReduce:
+    case Collective::kBroadcast:
+    case Collective::kReduce:
+      return 1;
+    default:
+      return static_cast<std::size_t>(call.plan->layout().ranks);
+  }
+}
 
 // Where the start of a buffer with these blocks would lie, if all of them lie in one segment of the shared heap. The
 // start itself need not: the first block may begin far behind it.
@@ -47,15 +64,19 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   } else {
     call.binding = Binding(*call.blocks, chunk_elements, granule);
   }
-  call.shortest_read = shortest_read_;
+  call.shortest_read = call.plan->writes() ? shortest_answered_read_ : shortest_read_;
   if (call.blocks != nullptr) {
     call.shared_input = find_shared(call.input, call.blocks->input, call.element_bytes);
     call.shared_output = find_shared(call.output, call.blocks->output, call.element_bytes);
-  } else if (const std::size_t bytes = call.element_bytes * count; bytes >= std::max(kShortestShared, shortest_read_)) {
+  } else if (const std::size_t bytes = call.element_bytes * count;
+             bytes >= std::max(kShortestShared, call.shortest_read)) {
     const SharedHeap& heap = SharedHeap::of_process();
     if (call.input != nullptr) call.shared_input = heap.find(call.input, bytes);
     if (call.output != nullptr) call.shared_output = heap.find(call.output, bytes);
   }
+  call.lends_output = call.plan->writes() && call.shared_output.has_value();
+  lent_.reset();
+  if (call.lends_output) lent_ = Lent{*call.shared_output, call.sequence};
   begin(call);
   const std::size_t longest = call.binding.elements(0, 0) * call.element_bytes;
   const std::size_t needed = 2 * static_cast<std::size_t>(chunking.slot_chunks) * longest;
@@ -68,6 +89,10 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   if (call.straight_line) call.straight = {call.plan->stored(call.root), call.binding.elements(0, 0), longest, {}};
   // A straight line enters it while it waits for the peers, where the time costs nothing.
   if (!call.straight_line) enter_in_log(call, false);
+  call.output_bytes = count * call.element_bytes;
+  // In place, what is overwritten has just been read.
+  call.streams_output = !call.in_place && first.exceeds_cache(2 * call.output_bytes * larger_side(call));
+  if (longest >= kShortestWatched) watch_distances();
   call.ring = longest <= kSmallChunk && needed <= first.rings()[0].size() ? 0 : 1;
   if (call.ring == 0) return;
   for (int channel = 0; channel < call.channels; ++channel) {
@@ -183,7 +208,9 @@ bool HostExecutor::finish(const Call& call) {
   for (Transport* transport : transports_) {
     if (!transport->written()) return false;
   }
-  return !call.read_in_place || buffers_released(call);
+  if (call.read_in_place && !buffers_released(call)) return false;
+  lent_.reset();  // whoever writes to it has said so
+  return true;
 }
 
 bool HostExecutor::buffers_released(const Call& call) {
@@ -235,7 +262,52 @@ int HostExecutor::first_awaited(const Call& call) const {
   return first;
 }
 
+void HostExecutor::watch_distances() {
+  const std::span<Endpoint> endpoints = channels_.front()->endpoints();
+  if (watches_.empty()) {
+    for (const Endpoint& endpoint : endpoints) watches_.emplace_back(endpoint.hop_ns);
+    set_distance();
+    return;
+  }
+  if (++watched_calls_ % kWatchedCalls != 0) return;
+  const std::size_t peer = watched_calls_ / kWatchedCalls % endpoints.size();
+  if (endpoints[peer].progress_in == nullptr) return;
+  // The peer writes this word at the end of each call, and this rank reads it only when it lacks credit.
+  const auto begin = std::chrono::steady_clock::now();
+  [[maybe_unused]] const std::uint64_t finished = observe(*endpoints[peer].progress_in);
+  const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
+  const bool far = watches_[peer].is_far();
+  watches_[peer].note(time.count());
+  if (watches_[peer].is_far() != far) set_distance();
+}
+
+void HostExecutor::set_distance() {
+  const bool far = std::any_of(watches_.begin(), watches_.end(), [](const auto& watch) { return watch.is_far(); });
+  for (const auto& channel : channels_) channel->set_distance(far);
+}
+
+HostExecutor::~HostExecutor() {
+  for (const Lent& lent : held_) {
+    // A peer that has never said so may still write: then nobody gets that memory again.
+    if (peers_have_ended(lent.sequence)) SharedHeap::of_process().release(lent.output);
+  }
+}
+
+// Whether no peer of the host executes this call, or one before it, any more.
+bool HostExecutor::peers_have_ended(std::uint64_t sequence) const {
+  for (const Endpoint& endpoint : channels_.front()->endpoints()) {
+    // Published by finish() or withdraw() at the peer.
+    if (endpoint.progress_in != nullptr && observe(*endpoint.progress_in) < sequence) return false;
+  }
+  return true;
+}
+
 void HostExecutor::withdraw() {
+  if (lent_) {
+    SharedHeap::of_process().hold(lent_->output);
+    held_.push_back(*lent_);
+    lent_.reset();
+  }
   publish(progress_, kWithdrawn);  // observed by StepExecution::withdrawn()
   for (const auto& channel : channels_) {
     for (Endpoint& endpoint : channel->endpoints()) {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "executor/distance_watch.h"
 #include "executor/executor.h"
 #include "executor/straight_line.h"
 
@@ -20,13 +22,19 @@ class HostExecutor final : public Executor {
         started_(parts.started),
         log_(parts.log),
         looks_(parts.spin ? kStraightLineLooks : 1) {}
+  HostExecutor(const HostExecutor&) = delete;
+  HostExecutor& operator=(const HostExecutor&) = delete;
+  ~HostExecutor() override;
 
   // Messages of calls whose chunks are no longer than this rotate through the small ring, as long as they fit.
   static constexpr std::size_t kSmallChunk = 2048;
 
   // Values shorter than this go through slots even where peers of this host could read them in place: copying them
   // costs less than the acknowledgement that the call must then wait for.
-  void read_in_place_from(std::size_t bytes) { shortest_read_ = bytes; }
+  void read_in_place_from(std::size_t bytes) {
+    shortest_read_ = bytes;
+    shortest_answered_read_ = bytes;
+  }
 
   void start(Call& call, std::size_t count, std::size_t chunk_bytes) override;
   Progress repeat(Call& call) override;
@@ -42,6 +50,9 @@ class HostExecutor final : public Executor {
   Progress advance(Call& call, int channel);
   bool finish(const Call& call);
   bool buffers_released(const Call& call);
+  void watch_distances();
+  void set_distance();
+  bool peers_have_ended(std::uint64_t sequence) const;
   void tell_owed_credit();
   template <class Visit>
   void visit_awaited(const Call& call, Visit visit) const;
@@ -58,7 +69,17 @@ class HostExecutor final : public Executor {
   OperationLog* log_;
   const int looks_;  // of a straight line, for a message
   Mismatch mismatch_;
+  // An output that peers may write to until they have ended a call.
+  struct Lent {
+    SharedHeap::Location output;
+    std::uint64_t sequence;
+  };
+  std::optional<Lent> lent_;  // by the call under way
+  std::vector<Lent> held_;    // by calls that have failed
   std::size_t shortest_read_ = 16 * 1024;
+  std::size_t shortest_answered_read_ = 1024;  // where the readers answer anyway
+  std::vector<DistanceWatch> watches_;         // by rank; made by the first call that is long enough to care
+  std::uint32_t watched_calls_ = 0;
   std::uint32_t idle_turns_ = 0;  // of progress(), since a step was done
 };
 

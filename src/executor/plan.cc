@@ -39,6 +39,8 @@ void Plan::store() {
     for (int i = 0; i < steps; ++i) stored_.push_back(algorithm_->step(layout_, root, i));
     begins_.push_back(static_cast<std::uint32_t>(stored_.size()));
   }
+  writes_ =
+      std::any_of(stored_.begin(), stored_.end(), [](const Step& step) { return step.writable != kWritableNever; });
 }
 
 }  // namespace tutti

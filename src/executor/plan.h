@@ -22,6 +22,9 @@ class Plan {
   const Layout& layout() const { return layout_; }
   const Chunking& chunking() const { return chunking_; }
 
+  // Some step may be written into the receivers' output: they say where it lies.
+  bool writes() const { return writes_; }
+
   int steps(int root) const {
     return stored_.empty() ? algorithm_->steps(layout_, root) : static_cast<int>(stored(root).size());
   }
@@ -47,6 +50,7 @@ class Plan {
   bool is_straight_ = false;
   std::vector<Step> stored_;           // list after list
   std::vector<std::uint32_t> begins_;  // of each list, and the end of the last
+  bool writes_ = false;
 };
 
 }  // namespace tutti

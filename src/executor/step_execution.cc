@@ -1,7 +1,10 @@
 #include "executor/step_execution.h"
 
+#include <chrono>
 #include <cstring>
+#include <utility>
 
+#include "reduce/copy.h"
 #include "transport/messages.h"
 #include "transport/shm/peer_segments.h"
 
@@ -11,6 +14,10 @@ namespace {
 // Messages shorter than this are copied even where they could be read in place over a transport: the copy costs less
 // than waiting for the acknowledgement.
 constexpr std::size_t kShortestTransportRead = 32 * 1024;
+
+// Values shorter than this are always written to slots with ordinary stores: there is little to gain, and a store fence
+// to pay.
+constexpr std::size_t kShortestStreamed = 4096;
 
 // Where the bytes of a message lie on this rank; null when they are already at their destination.
 const std::byte* payload(const Endpoint& endpoint, const Line& line, const Descriptor& descriptor) {
@@ -30,23 +37,27 @@ const std::byte* payload(const Endpoint& endpoint, const Line& line, const Descr
   return nullptr;
 }
 
-// After a message was used: what its way asks of the receiver beyond the usual.
-void settle(Endpoint& endpoint, const Line& line) {
-  const Descriptor descriptor = Descriptor::unpack(line.descriptor);
-  if (descriptor.way == Way::kSlot && endpoint.segments != nullptr) {
-    Offer offer;
-    std::memcpy(&offer, line.payload, sizeof(offer));
-    if (offer.segment != 0) endpoint.segments->consider(offer);
-  }
-  take_message(endpoint, line);
-  // The sender's call waits until its buffer has been read.
-  if (descriptor.way == Way::kRead) {
-    tell_credit(endpoint);
-    endpoint.segments->count_read();
-  }
+// What a peer says about itself, beside its message.
+void take_notes(Endpoint& endpoint, const Line& line, std::uint64_t call) {
+  if (Descriptor::unpack(line.descriptor).way == Way::kInline || endpoint.segments == nullptr) return;
+  std::memcpy(&endpoint.notes, line.payload, sizeof(endpoint.notes));
+  endpoint.notes_call = call;
 }
 
-bool can_read(Endpoint& endpoint, std::uint64_t segment) {
+// After a message was used: what its way asks of the receiver beyond the usual.
+void settle(Endpoint& endpoint, const Line& line) {
+  const Way way = Descriptor::unpack(line.descriptor).way;
+  if (way != Way::kInline && endpoint.segments != nullptr && (endpoint.notes.flags & Notes::kOffers) != 0) {
+    Offer offer;
+    std::memcpy(&offer, line.payload + sizeof(Notes), sizeof(offer));
+    endpoint.segments->consider(offer);
+  }
+  if (way == Way::kRead) endpoint.segments->count_read();
+  take_message(endpoint, line);
+}
+
+// Whether the peer maps a segment of this rank.
+bool is_mapped(Endpoint& endpoint, std::uint64_t segment) {
   const std::uint64_t bit = std::uint64_t{1} << segment;
   if ((endpoint.confirmed & bit) == 0 && endpoint.confirmed_in != nullptr) {
     endpoint.confirmed = observe(*endpoint.confirmed_in);  // published by PeerSegments::consider() at the peer
@@ -79,7 +90,14 @@ StepExecution::Outcome StepExecution::run() {
   if (reads_in_place_ && withdrawn()) return Outcome::kBlocked;
   for (Endpoint* endpoint : from_.endpoints) settle(*endpoint, *arrived(*endpoint));
   if (sends(step_)) publish_value();
-  for (Endpoint* endpoint : from_.endpoints) settle_credit(*endpoint);
+  for (Endpoint* endpoint : from_.endpoints) {
+    // The sender's call waits until its buffer has been read. Most often a line has just said so.
+    if (reads_in_place_ && endpoint->transport == nullptr && endpoint->told != endpoint->received) {
+      tell_credit(*endpoint);
+    } else {
+      settle_credit(*endpoint);
+    }
+  }
   return Outcome::kDone;
 }
 
@@ -100,8 +118,9 @@ StepExecution::Outcome StepExecution::check_messages() {
   for (std::uint32_t i = 0; i < step_.part; ++i) {
     part_offset_ += call_.binding.elements(step_.shape - step_.part + i, cursor_.round) * call_.element_bytes;
   }
-  for (const Endpoint* endpoint : from_.endpoints) {
+  for (Endpoint* endpoint : from_.endpoints) {
     const Line& line = *arrived(*endpoint);
+    take_notes(*endpoint, line, call_.sequence);
     const Descriptor descriptor = Descriptor::unpack(line.descriptor);
     reads_in_place_ |= descriptor.way == Way::kRead;
     if (part_offset_ + bytes_ <= descriptor.length && may_use(*endpoint, line, descriptor)) continue;
@@ -133,8 +152,10 @@ bool StepExecution::may_use(const Endpoint& endpoint, const Line& line, const De
     case Way::kRead:
       return endpoint.segments != nullptr && payload(endpoint, line, descriptor) != nullptr;
     case Way::kWritten:
-      // Only where this step said where to.
-      return endpoint.transport != nullptr && cursor_.posted;
+      // Only where this rank said where to.
+      if (endpoint.transport != nullptr) return cursor_.posted;
+      return call_.lends_output && step_.kind == StepKind::kRecv && step_.destination_space == Space::kOutput &&
+             step_.count == 1 && step_.part == 0;
   }
   return false;
 }
@@ -156,12 +177,22 @@ bool StepExecution::find_room() {
   if (bytes_ <= Line::kPayload) return true;
   find_place();
   bool slot_needed = false;
-  for (Endpoint* endpoint : to_.endpoints) slot_needed |= way_to(*endpoint) == Way::kSlot;
+  for (Endpoint* endpoint : to_.endpoints) {
+    // Decided once: a segment that is mapped from now on is for the next message.
+    endpoint->target = target_at(*endpoint);
+    const Way way = way_to(*endpoint);
+    slot_needed |= way == Way::kSlot;
+    if (way != Way::kWritten) continue;
+    if (!writes_in_place_) target_ = endpoint->target;
+    writes_in_place_ = true;
+  }
+  if (writes_in_place_) stores_ = target_stores().kind();
   if (!slot_needed) return true;
   auto endpoints = channel_.endpoints();
   const auto slot = channel_.rings()[call_.ring].take(bytes_, endpoints);
   if (!slot) return false;
   slot_ = *slot;
+  if (call_.ring != 0 && bytes_ >= kShortestStreamed) stores_ = channel_.slot_stores();
   return true;
 }
 
@@ -193,21 +224,56 @@ void StepExecution::set_place(Space space, std::uint32_t chunk) {
 }
 
 Way StepExecution::way_to(Endpoint& endpoint) const {
+  if (endpoint.target != nullptr) return Way::kWritten;
   if (place_ == nullptr) return Way::kSlot;
   if (endpoint.transport != nullptr) return bytes_ >= kShortestTransportRead ? Way::kRead : Way::kSlot;
   if (shared_ == nullptr || bytes_ < call_.shortest_read) return Way::kSlot;
-  return can_read(endpoint, shared_->segment) ? Way::kRead : Way::kSlot;
+  return is_mapped(endpoint, shared_->segment) ? Way::kRead : Way::kSlot;
+}
+
+// Where the value belongs in the peer's output, if it may be written there: the generator's claim covers the peer's
+// call, and the peer has said in this call where its output lies, in memory that is mapped here.
+std::byte* StepExecution::target_at(const Endpoint& endpoint) const {
+  if (step_.writable == kWritableNever || endpoint.notes_call != call_.sequence) return nullptr;
+  const Notes& notes = endpoint.notes;
+  if (notes.output_segment == 0 || bytes_ < call_.shortest_read) return nullptr;
+  const auto mode = (notes.flags & Notes::kInPlace) != 0 ? kWritableInPlace : kWritableOutOfPlace;
+  if ((step_.writable & mode) == 0) return nullptr;
+  const std::size_t first = call_.binding.first(Space::kOutput, step_.destination, cursor_.round);
+  return endpoint.segments->resolve({notes.output_segment, notes.output_offset + first * call_.element_bytes}, bytes_);
 }
 
 void StepExecution::compute() {
   std::byte* sent = nullptr;
-  if (sends(step_) && !(slot_ == kNoSlot && bytes_ > Line::kPayload))
-    sent = slot_ == kNoSlot ? inline_value_.data() : channel_.slots() + slot_;
+  if (sends(step_)) {
+    sent = bytes_ <= Line::kPayload ? inline_value_.data() : slot_ != kNoSlot ? channel_.slots() + slot_ : target_;
+  }
+  // What is written to peers is all that such a step does for long.
+  const bool measured = writes_in_place_ && slot_ == kNoSlot && bytes_ >= StoreChoice::kShortestMeasured;
+  const auto begin = measured ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+  if (call_.streams_output && step_.destination_space == Space::kOutput && bytes_ >= kShortestStreamed) {
+    own_stores_ = StoreKind::kStreaming;
+  }
   std::size_t offset = 0;
   for (std::uint32_t i = 0; i < step_.count; ++i) {
     const std::size_t count = i == 0 ? first_elements_ : elements(i);
     compute_chunk(i, count, part_offset_ + offset, sent == nullptr ? nullptr : sent + offset);
     offset += count * call_.element_bytes;
+  }
+  if (writes_in_place_) write_targets();
+  if (stores_ == StoreKind::kStreaming || own_stores_ == StoreKind::kStreaming) finish_streaming_stores();
+  if (!measured) return;
+  const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
+  target_stores().note(bytes_, time.count());
+}
+
+// The value lies in this rank's output, and in a slot or the first target: the other targets get it from there.
+void StepExecution::write_targets() {
+  const std::byte* value = address(step_.destination_space, step_.destination);
+  for (const Endpoint* endpoint : to_.endpoints) {
+    if (endpoint->target == nullptr) continue;
+    if (endpoint->target != target_ || slot_ != kNoSlot) copy_bytes(endpoint->target, value, bytes_, stores_);
+    endpoint->segments->count_write();
   }
 }
 
@@ -235,9 +301,16 @@ void StepExecution::compute_chunk(std::uint32_t index, std::size_t elements, std
       sources[static_cast<std::size_t>(count++)] =
           payload(endpoint, line, Descriptor::unpack(line.descriptor)) + message_offset;
     }
-    void* first = destination != nullptr ? destination : sent;
-    reduce(reduction, sources.data(), count, step_.first ? own : -1, first, destination != nullptr ? sent : nullptr,
-           elements);
+    // One destination at most is written past the caches: the last.
+    void* last = sent != nullptr ? sent : destination;
+    void* other = sent != nullptr ? destination : nullptr;
+    StoreKind stores = sent != nullptr ? stores_ : own_stores_;
+    if (other != nullptr && stores == StoreKind::kOrdinary) {
+      std::swap(last, other);
+      stores = own_stores_;
+    }
+    reduce(reduction, sources.data(), count, step_.first ? own : -1, other != nullptr ? other : last,
+           other != nullptr ? last : nullptr, elements, stores);
     return;
   }
 
@@ -253,11 +326,12 @@ void StepExecution::compute_chunk(std::uint32_t index, std::size_t elements, std
   if (destination != nullptr) {
     // A value that is already where it belongs needs nothing but its map.
     if (destination != value || maps_value()) {
-      map_elements(reduction, step_.first != 0, value, destination, elements);
+      map_elements(reduction, step_.first != 0, value, destination, elements,
+                   sent == nullptr ? own_stores_ : StoreKind::kOrdinary);
     }
-    if (sent != nullptr) std::memcpy(sent, destination, bytes);
+    if (sent != nullptr) copy_bytes(sent, destination, bytes, stores_);
   } else if (sent != nullptr) {
-    map_elements(reduction, step_.first != 0, value, sent, elements);
+    map_elements(reduction, step_.first != 0, value, sent, elements, stores_);
   }
 }
 
@@ -270,25 +344,44 @@ void StepExecution::publish_value() {
       publish_line(*endpoint, {Way::kInline, 0, length}, signature_, sent_);
       continue;
     }
-    if (way_to(*endpoint) == Way::kRead) {
-      const Place place = place_for(*endpoint);
-      std::memcpy(line, &place, sizeof(place));
+    const Way way = way_to(*endpoint);
+    write_notes(*endpoint, way);
+    if (way == Way::kRead) {
       call_.read_in_place = true;
       endpoint->last_read = endpoint->sent + 1;
-      publish_line(*endpoint, {Way::kRead, 0, length}, signature_, sent_);
-      continue;
     }
-    const bool offered = shared_ != nullptr && endpoint->transport == nullptr && bytes_ >= call_.shortest_read;
-    const Offer offer = offered ? SharedHeap::of_process().offer(shared_->segment) : Offer{};
-    std::memcpy(line, &offer, sizeof(offer));
-    publish_line(*endpoint, {Way::kSlot, static_cast<std::uint32_t>(slot_ / Descriptor::kSlotUnit), length}, signature_,
-                 sent_);
+    const auto slot = static_cast<std::uint32_t>(way == Way::kSlot ? slot_ / Descriptor::kSlotUnit : 0);
+    publish_line(*endpoint, {way, slot, length}, signature_, sent_);
   }
 }
 
-Place StepExecution::place_for(const Endpoint& endpoint) const {
-  if (endpoint.transport != nullptr) return {Place::kOwnMemory, reinterpret_cast<std::uintptr_t>(place_)};
-  return {shared_->segment, shared_->offset + static_cast<std::uint64_t>(place_ - buffer_)};
+// What the next line says beside its value: where that lies, where this rank's output lies, and which segment the peer
+// should map next.
+void StepExecution::write_notes(Endpoint& endpoint, Way way) const {
+  std::byte* payload = next_line(endpoint).payload;
+  Notes notes;
+  if (endpoint.transport != nullptr) {
+    if (way == Way::kRead) notes.value = {Place::kOwnMemory, reinterpret_cast<std::uintptr_t>(place_)};
+    std::memcpy(payload, &notes, sizeof(notes));
+    return;
+  }
+  if (way == Way::kRead) {
+    notes.value = {shared_->segment, shared_->offset + static_cast<std::uint64_t>(place_ - buffer_)};
+  }
+  std::uint64_t offered =
+      way == Way::kSlot && shared_ != nullptr && bytes_ >= call_.shortest_read ? shared_->segment : 0;
+  if (call_.lends_output) {
+    notes.flags = call_.in_place ? Notes::kInPlace : 0;
+    notes.output_segment = static_cast<std::uint32_t>(call_.shared_output->segment);
+    notes.output_offset = call_.shared_output->offset;
+    if (offered == 0 && !is_mapped(endpoint, notes.output_segment)) offered = notes.output_segment;
+  }
+  if (offered != 0) {
+    notes.flags |= Notes::kOffers;
+    const Offer offer = SharedHeap::of_process().offer(offered);
+    std::memcpy(payload + sizeof(notes), &offer, sizeof(offer));
+  }
+  std::memcpy(payload, &notes, sizeof(notes));
 }
 
 std::byte* StepExecution::address(Space space, std::uint32_t chunk) const {

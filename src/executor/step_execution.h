@@ -6,6 +6,7 @@
 
 #include "executor/call.h"
 #include "executor/channel.h"
+#include "reduce/store_kind.h"
 #include "schedule/step.h"
 
 namespace tutti {
@@ -34,12 +35,15 @@ class StepExecution {
   bool may_use(const Endpoint& endpoint, const Line& line, const Descriptor& descriptor) const;
   void post_destination(Endpoint& endpoint);
   bool find_room();
+  StoreChoice& target_stores() const { return channel_.target_stores(call_.output_bytes); }
   bool maps_value() const;
   void find_place();
   void set_place(Space space, std::uint32_t chunk);
   Way way_to(Endpoint& endpoint) const;
-  Place place_for(const Endpoint& endpoint) const;
+  std::byte* target_at(const Endpoint& endpoint) const;
+  void write_notes(Endpoint& endpoint, Way way) const;
   void compute();
+  void write_targets();
   void compute_chunk(std::uint32_t index, std::size_t elements, std::size_t message_offset, std::byte* sent);
   void publish_value();
 
@@ -52,17 +56,21 @@ class StepExecution {
   const Step& step_;
   Peers from_;
   Peers to_;
-  std::uint64_t signature_;         // of the messages
-  std::size_t first_elements_ = 0;  // of the value's first chunk
-  std::size_t bytes_ = 0;           // of the value
-  std::size_t part_offset_ = 0;     // where the value begins in each received message
-  std::size_t slot_ = kNoSlot;      // offset of the slot that the value is written to
+  std::uint64_t signature_;                      // of the messages
+  std::size_t first_elements_ = 0;               // of the value's first chunk
+  std::size_t bytes_ = 0;                        // of the value
+  std::size_t part_offset_ = 0;                  // where the value begins in each received message
+  std::size_t slot_ = kNoSlot;                   // offset of the slot that the value is written to …
+  StoreKind own_stores_ = StoreKind::kOrdinary;  // how this rank's output is written
+  StoreKind stores_ = StoreKind::kOrdinary;      // … and how
   // Where the value lies, or will, for peers that may read it there; null when they may not.
   const std::byte* place_ = nullptr;
   const std::byte* buffer_ = nullptr;             // the caller's buffer that place_ is in …
   const SharedHeap::Location* shared_ = nullptr;  // … and where that lies in the shared heap, if it does
   Endpoint::Sent sent_;
-  bool reads_in_place_ = false;  // out of a peer's buffer
+  bool reads_in_place_ = false;   // out of a peer's buffer
+  bool writes_in_place_ = false;  // into peers' outputs …
+  std::byte* target_ = nullptr;   // … the first of which is written together with the own one, when there is no slot
   int peer_ = -1;
   std::uint64_t peer_signature_ = 0;
   alignas(64) std::array<std::byte, Line::kPayload> inline_value_;

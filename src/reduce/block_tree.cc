@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "reduce/copy.h"
+
 namespace tutti {
 namespace {
 
@@ -45,11 +47,14 @@ void BlockTree::fill_factors(ReduceOp op, DataType type, std::size_t elements) {
   }
 }
 
-void BlockTree::evaluate(const void* const* sources, int source_count, void* dst, void* dst2, std::size_t elements) {
+void BlockTree::evaluate(const void* const* sources, int source_count, void* dst, void* dst2, std::size_t elements,
+                         StoreKind stores) {
+  const bool staged = dst2 == nullptr && stores == StoreKind::kStreaming;
   const std::size_t block_elements = kBlockBytes / plan_.lane_bytes;
   for (std::size_t at = 0; at < elements; at += block_elements) {
     const std::size_t count = std::min(block_elements, elements - at);
-    std::byte* out = static_cast<std::byte*>(dst) + at * plan_.element_bytes;
+    std::byte* const place = static_cast<std::byte*>(dst) + at * plan_.element_bytes;
+    std::byte* const out = staged ? result_.bytes : place;
     if (plan_.conversion) {
       evaluate_block(sources, source_count, levels_[0].bytes, at, count);
       plan_.conversion->narrow(reinterpret_cast<const float*>(levels_[0].bytes), out, count);
@@ -57,7 +62,9 @@ void BlockTree::evaluate(const void* const* sources, int source_count, void* dst
       evaluate_block(sources, source_count, out, at, count);
     }
     if (plan_.division) plan_.division(out, count, divisor_);
-    if (dst2) std::memcpy(static_cast<std::byte*>(dst2) + at * plan_.element_bytes, out, count * plan_.element_bytes);
+    const std::size_t bytes = count * plan_.element_bytes;
+    if (staged) copy_bytes(place, out, bytes, stores);
+    if (dst2) copy_bytes(static_cast<std::byte*>(dst2) + at * plan_.element_bytes, out, bytes, stores);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "reduce/plan.h"
+#include "reduce/store_kind.h"
 
 namespace tutti {
 
@@ -14,7 +15,9 @@ class BlockTree {
   // scalar: factor of the source `mapped_source`, unused without one.
   BlockTree(const Plan& plan, ReduceOp op, DataType type, int divisor, std::size_t elements, int mapped_source);
 
-  void evaluate(const void* const* sources, int source_count, void* dst, void* dst2, std::size_t elements);
+  // stores: how dst2, or dst where there is none, is written.
+  void evaluate(const void* const* sources, int source_count, void* dst, void* dst2, std::size_t elements,
+                StoreKind stores);
 
  private:
   static constexpr std::size_t kBlockBytes = 2048;
@@ -40,6 +43,7 @@ class BlockTree {
   Block factors_;
   Block inputs_[kMaxFused];
   Block levels_[kLevels];
+  Block result_;  // on its way to a destination that is written past the caches
 };
 
 }  // namespace tutti

@@ -18,6 +18,7 @@
 
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "hwy/highway.h"
@@ -37,6 +38,19 @@ struct AllLanes {
   template <class D, class T>
   HWY_INLINE void store(D d, hn::Vec<D> value, T* to) const {
     hn::StoreU(value, d, to);
+  }
+};
+
+// Stores past the caches. REQUIRES: pointers that are aligned to the vectors' size.
+struct StreamedLanes : AllLanes {
+  template <class D, class T>
+  HWY_INLINE void store(D d, hn::Vec<D> value, T* to) const {
+    // There is no such store for parts of the smallest vectors.
+    if constexpr (hn::MaxLanes(D()) * sizeof(T) >= 16) {
+      hn::Stream(value, d, to);
+    } else {
+      hn::StoreU(value, d, to);
+    }
   }
 };
 
@@ -91,6 +105,20 @@ class Combination {
     if (dst2_) policy_.store(access, d, value, dst2_ + at);
   }
 
+  // The same, the last destination past the caches.
+  template <class D, class Value>
+  HWY_INLINE void stream(D d, Value value, std::size_t at) const {
+    if (dst2_) policy_.store(AllLanes{}, d, value, dst_ + at);
+    policy_.store(StreamedLanes{}, d, value, (dst2_ ? dst2_ : dst_) + at);
+  }
+
+  // Elements before the first vector of so many that may be streamed; as many as `lanes` when none ever can.
+  HWY_INLINE std::size_t unaligned_elements(std::size_t lanes) const {
+    const auto address = reinterpret_cast<std::uintptr_t>(dst2_ ? dst2_ : dst_);
+    if (address % sizeof(Stored) != 0) return lanes;
+    return (0 - address) % (lanes * sizeof(Stored)) / sizeof(Stored);
+  }
+
  private:
   // p and r of the reproducible tree.
   static constexpr int kResults = static_cast<int>(std::bit_floor(static_cast<unsigned>(kSources)));
@@ -119,12 +147,35 @@ class Combination {
   Stored* const dst2_;
 };
 
+// All of at least two vectors, as many as possible past the caches. The first and the last vector may overlap what lies
+// between; they are computed before anything is stored, because a destination may be a source.
+template <class D, class Combination>
+HWY_INLINE void combine_streaming(const Combination& combination, D d, std::size_t head, std::size_t elements) {
+  const std::size_t lanes = hn::Lanes(d);
+  const auto first = combination.value(AllLanes{}, d, 0);
+  const auto last = combination.value(AllLanes{}, d, elements - lanes);
+  std::size_t at = head;
+  for (; at < elements - lanes; at += lanes) {
+    combination.stream(d, combination.value(AllLanes{}, d, at), at);
+  }
+  if (head > 0) combination.store(AllLanes{}, d, first, 0);
+  if (at == elements - lanes) {
+    combination.stream(d, last, at);
+  } else {
+    combination.store(AllLanes{}, d, last, elements - lanes);
+  }
+}
+
 template <class Policy, int kSources>
 void combine(const Pass& pass) {
   const Combination<Policy, kSources> combination(pass);
   const hn::ScalableTag<typename Policy::Lane> d;
   const std::size_t lanes = hn::Lanes(d);
   const std::size_t elements = pass.elements;
+  if (pass.streams && elements >= 2 * lanes) {
+    const std::size_t head = combination.unaligned_elements(lanes);
+    if (head < lanes) return combine_streaming(combination, d, head, elements);
+  }
   if (elements >= lanes) {
     // The last vector overlaps the one before it. Computed first, it also is right when a destination is a source.
     const auto last = combination.value(AllLanes{}, d, elements - lanes);

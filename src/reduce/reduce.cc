@@ -1,16 +1,16 @@
 #include "reduce/reduce.h"
 
 #include <cassert>
-#include <cstring>
 
 #include "reduce/block_tree.h"
+#include "reduce/copy.h"
 #include "reduce/plan.h"
 
 namespace tutti {
 namespace {
 
-void copy(const void* source, void* dst, std::size_t bytes) {
-  if (dst != source && bytes != 0) std::memcpy(dst, source, bytes);
+void copy(const void* source, void* dst, std::size_t bytes, StoreKind stores) {
+  if (dst != source) copy_bytes(dst, source, bytes, stores);
 }
 
 }  // namespace
@@ -20,7 +20,7 @@ bool first_changes(ReduceOp op) { return op.kind() == ReduceOp::Kind::kPreMulSum
 bool last_changes(ReduceOp op, int ranks) { return op.kind() == ReduceOp::Kind::kAvg && ranks != 1; }
 
 void reduce(const Reduction& requested, const void* const* sources, int source_count, int mapped_source, void* dst,
-            void* dst2, std::size_t elements) {
+            void* dst2, std::size_t elements, StoreKind stores) {
   Reduction reduction = requested;
   assert(source_count >= 1 && source_count <= kMaxSources && mapped_source < source_count);
   assert(supports(reduction.op, reduction.type));
@@ -34,8 +34,8 @@ void reduce(const Reduction& requested, const void* const* sources, int source_c
   if (source_count == 1 && !maps_input && !maps_output) {
     const std::size_t bytes = elements * element_size(reduction.type);
     // dst may be where the source lies, and so may dst2.
-    copy(sources[0], dst, bytes);
-    if (dst2) copy(sources[0], dst2, bytes);
+    copy(sources[0], dst, bytes, dst2 ? StoreKind::kOrdinary : stores);
+    if (dst2) copy(sources[0], dst2, bytes, stores);
     return;
   }
 
@@ -47,15 +47,17 @@ void reduce(const Reduction& requested, const void* const* sources, int source_c
     pass.dst2 = dst2;
     pass.elements = elements;
     pass.divisor = plan.divisor;
+    pass.streams = stores == StoreKind::kStreaming;
     (*plan.combine)[source_count](pass);
     return;
   }
   BlockTree tree(plan, reduction.op, reduction.type, reduction.ranks, elements, mapped_source);
-  tree.evaluate(sources, source_count, dst, dst2, elements);
+  tree.evaluate(sources, source_count, dst, dst2, elements, stores);
 }
 
-void map_elements(const Reduction& reduction, bool first, const void* source, void* dst, std::size_t elements) {
-  reduce(reduction, &source, 1, first ? 0 : -1, dst, nullptr, elements);
+void map_elements(const Reduction& reduction, bool first, const void* source, void* dst, std::size_t elements,
+                  StoreKind stores) {
+  reduce(reduction, &source, 1, first ? 0 : -1, dst, nullptr, elements, stores);
 }
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "reduce/store_kind.h"
 #include "tutti/types.h"
 
 namespace tutti {
@@ -32,11 +33,13 @@ inline constexpr int kMaxSources = 1024;
 
 // mapped_source: index of the source to which the input map (the pre_mul_sum scalar) applies, or -1.
 // dst2: a second destination that receives the same bits, or null.
+// stores: how the last destination is written: dst2, or dst where there is no other.
 void reduce(const Reduction& reduction, const void* const* sources, int source_count, int mapped_source, void* dst,
-            void* dst2, std::size_t elements);
+            void* dst2, std::size_t elements, StoreKind stores = StoreKind::kOrdinary);
 
 // dst = output_map(input_map(source)) with the maps that are asked for; a plain copy when neither changes anything.
-void map_elements(const Reduction& reduction, bool first, const void* source, void* dst, std::size_t elements);
+void map_elements(const Reduction& reduction, bool first, const void* source, void* dst, std::size_t elements,
+                  StoreKind stores = StoreKind::kOrdinary);
 
 // Whether `first` or `last` changes values for this op and type: avg and pre_mul_sum with a factor other than one.
 bool first_changes(ReduceOp op);

@@ -52,6 +52,16 @@ enum Readable : std::uint8_t {
   kReadableAlways = 3,
 };
 
+// Ways in which a step's value may be written where it belongs, in the receivers' memory, instead of into a slot: at
+// the chunk of their output that is the step's destination. Claims that the verifier proves, too. kForward and
+// kReduceSend only.
+enum Writable : std::uint8_t {
+  kWritableNever = 0,
+  kWritableOutOfPlace = 1,  // when the receiver's call is not in place
+  kWritableInPlace = 2,     // when it is
+  kWritableAlways = 3,
+};
+
 // One step of one rank's list. Chunks are counted, never bytes: element type, sizes and buffers are bound when the
 // collective is called, and long messages repeat the list (see binding.h).
 struct Step {
@@ -59,8 +69,9 @@ struct Step {
   std::uint8_t readable : 2 = kReadableNever;
   std::uint8_t first : 1 = 0;  // apply the op's input map (pre-multiplication) to the source, rounded to its type
   std::uint8_t last : 1 = 0;   // apply its output map (average) to the value, before it is rounded
-  Space source_space : 4 = Space::kNone;
-  Space destination_space : 4 = Space::kNone;
+  Space source_space : 2 = Space::kNone;
+  Space destination_space : 2 = Space::kNone;
+  std::uint8_t writable : 2 = kWritableNever;
   std::uint16_t source = 0;       // first chunk of the source
   std::uint16_t destination = 0;  // first chunk of the destination
   std::uint16_t count = 1;        // chunks of the value; 0: an empty message that only orders

@@ -93,6 +93,13 @@ std::string step_fault(const Step& step, const StepLimits& limits, int froms, in
   if (step.readable != kReadableNever && step.kind != StepKind::kSend && !stores(step)) {
     return "it claims to be readable, but its value is stored nowhere";
   }
+  if (step.writable != kWritableNever &&
+      (!sends(step) || step.destination_space != Space::kOutput || step.count != 1)) {
+    return "it claims to be writable, but does not send what it stores at one chunk of the output";
+  }
+  if (step.writable != kWritableNever && is_vector(limits.collective)) {
+    return "it claims to be writable, but blocks of different sizes may lie elsewhere in the receiver's output";
+  }
   if (step.part > step.shape) return "its shape is counted from behind its part: add the chunks of a block to it";
   if (step.destination_space == Space::kInput) return "it writes to the caller's input";
 

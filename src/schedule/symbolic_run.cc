@@ -49,6 +49,7 @@ SymbolicRun::SymbolicRun(const Placement& placement, std::span<const SymbolicCal
       reproducible_(reproducible_expression(placement.ranks())),
       network_(placement.ranks(), widest_window(chunkings_), ring_units(chunkings_)),
       reads_(placement.ranks()),
+      writes_(placement.ranks()),
       ranks_(n_) {
   bool clocks = options.track_reads;
   for (std::size_t call = 0; call < calls.size(); ++call) {
@@ -144,6 +145,7 @@ void SymbolicRun::begin_round(Rank& rank) {
   }
   if (options_.track_reads) {
     reads_.renew(self, user_end, rank.scratch_chunks, user_end - rank.scratch_chunks);
+    writes_.renew(self, user_end, rank.scratch_chunks);
   }
   if (!clocks_.empty()) epoch_clocks_[static_cast<std::size_t>(epoch_of(rank)) * n_ + self] = clock(self)[self];
   rank.index = -1;
@@ -248,14 +250,19 @@ void SymbolicRun::execute(Rank& rank) {
   value_.clear();
   for (int chunk = 0; chunk < rank.step.count; ++chunk) value_.push_back(combine(rank, chunk));
   if (is_vector(collective_of(rank))) check_block(rank);
-  if (stores(rank.step)) store(rank);
-  for (const int peer : rank.from) {
-    const Network::Arrival arrival = network_.front(peer, self);
-    const std::size_t reads = network_.message(arrival.message).reads;
-    if (options_.track_reads && reads != ReadTracker::kNotRead) {
+  if (options_.track_reads) {
+    for (const int peer : rank.from) {
+      const Network::Arrival arrival = network_.front(peer, self);
+      const std::size_t reads = network_.message(arrival.message).reads;
+      if (reads == ReadTracker::kNotRead) continue;
       const Value result = value_.empty() ? Value{} : value_.front();
       reads_.received(reads + arrival.reader, clock(self)[self], rank.index, result);
     }
+    deliver(rank);
+    note_uses(rank);
+  }
+  if (stores(rank.step)) store(rank);
+  for (const int peer : rank.from) {
     network_.consume(peer, self);
     wake(peer);
   }
@@ -386,6 +393,35 @@ void SymbolicRun::store(Rank& rank) {
   }
 }
 
+// What this step receives might have been written where it belongs, when its sender published it.
+void SymbolicRun::deliver(const Rank& rank) {
+  const Step& step = rank.step;
+  const bool stored = step.kind == StepKind::kRecv && step.destination_space == Space::kOutput && step.count == 1;
+  for (const auto& [peer, message] : inbox_) {
+    if (message->stored_at < 0) continue;
+    const int self = rank.layout.rank;
+    const bool plain = stored && step.part == 0 && message->count == 1 && message->stored_at == step.destination;
+    writes_.received({peer, message->step, message->clock, self, rank.index, call_of(rank).in_place, plain,
+                      plain ? cell(rank, Space::kOutput, step.destination) : 0},
+                     reads_);
+  }
+}
+
+// Which cells of its rank's memory a step reads or stores.
+void SymbolicRun::note_uses(const Rank& rank) {
+  const int self = rank.layout.rank;
+  const Step& step = rank.step;
+  for (std::uint32_t i = 0; i < step.count; ++i) {
+    const std::uint32_t tick = clock(self)[self];
+    if (step.source_space != Space::kNone) {
+      writes_.used(self, cell(rank, step.source_space, step.source) + i, tick, rank.index);
+    }
+    if (stores(step)) {
+      writes_.used(self, cell(rank, step.destination_space, step.destination) + i, tick, rank.index);
+    }
+  }
+}
+
 void SymbolicRun::publish(Rank& rank) {
   const int self = rank.layout.rank;
   const Step& step = rank.step;
@@ -398,6 +434,7 @@ void SymbolicRun::publish(Rank& rank) {
   message.step = rank.index;
   message.count = step.count;
   message.shape = step.shape;
+  message.stored_at = step.destination_space == Space::kOutput && step.count == 1 ? step.destination : -1;
   message.reads = ReadTracker::kNotRead;
   if (!clocks_.empty()) message.clock.assign(clock(self).begin(), clock(self).end());
   for (const Value& value : value_) rank.sent_hash = mix(rank.sent_hash ^ hash(value));
@@ -405,6 +442,9 @@ void SymbolicRun::publish(Rank& rank) {
     const std::uint32_t first = step.kind == StepKind::kSend ? cell(rank, step.source_space, step.source)
                                                              : cell(rank, step.destination_space, step.destination);
     message.reads = reads_.sent(self, rank.round, rank.index, first, value_, rank.to);
+    if ((step.readable & (call_of(rank).in_place ? kReadableInPlace : kReadableOutOfPlace)) != 0) {
+      for (std::uint32_t i = 0; i < step.count; ++i) writes_.lent(self, first + i, message.reads, rank.to.size());
+    }
   }
   std::uint32_t reader = 0;
   for (const int peer : rank.to) {

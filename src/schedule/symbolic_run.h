@@ -15,6 +15,7 @@
 #include "schedule/placement.h"
 #include "schedule/read_tracker.h"
 #include "schedule/value.h"
+#include "schedule/write_tracker.h"
 
 namespace tutti {
 
@@ -35,7 +36,7 @@ class SymbolicRun {
  public:
   struct Options {
     int rounds = 2;            // of each call
-    bool track_reads = false;  // decide which sends may be read in place
+    bool track_reads = false;  // decide which sends may be read or written in place
     bool keep_text = false;    // remember expressions, to print them
     // Not 0, for vector forms: blocks drawn by this number are empty from the second round on, and their messages are
     // left out.
@@ -53,6 +54,7 @@ class SymbolicRun {
   std::size_t messages() const { return messages_; }
   int most_steps() const { return most_steps_; }  // of one rank in one round
   const ReadTracker& reads() const { return reads_; }
+  const WriteTracker& writes() const { return writes_; }
 
  private:
   struct Rank {
@@ -103,6 +105,8 @@ class SymbolicRun {
   Value combine(const Rank& rank, int chunk);
   void check_block(const Rank& rank) const;
   void store(Rank& rank);
+  void deliver(const Rank& rank);
+  void note_uses(const Rank& rank);
   void publish(Rank& rank);
   std::uint32_t cell(const Rank& rank, Space space, int chunk) const;
 
@@ -128,6 +132,7 @@ class SymbolicRun {
   std::uint64_t reproducible_;
   Network network_;
   ReadTracker reads_;
+  WriteTracker writes_;
   ExpressionText texts_;
   std::vector<Rank> ranks_;
   std::vector<std::uint32_t> clocks_;        // [rank][n]; empty when clocks are off

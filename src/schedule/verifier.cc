@@ -61,6 +61,42 @@ std::string describe_race(const Algorithm& algorithm, const Placement& placement
   return line;
 }
 
+std::string describe_race(const Algorithm& algorithm, const Placement& placement, int root,
+                          const WriteTracker::Race& race) {
+  const Step step = algorithm.step(placement.layout(race.rank), root, race.step);
+  const std::string receiver = "rank " + std::to_string(race.receiver);
+  std::string line = "rank " + std::to_string(race.rank) + ", step " + std::to_string(race.step) + " (" + text(step) +
+                     "): it claims to be writable " + (race.in_place ? "in place" : "out of place") + ", but ";
+  if (race.user < 0) {
+    return line + receiver + " does not store the message at that chunk of its output, at step " +
+           std::to_string(race.receiving_step);
+  }
+  line += "rank " + std::to_string(race.user) + " uses that chunk of " + receiver + "'s memory at step " +
+          std::to_string(race.using_step) + ", and nothing orders the writing after that";
+  return line;
+}
+
+std::string judge_writes(const Algorithm& algorithm, const Placement& placement, int root, bool in_place,
+                         const WriteTracker& writes, Verdict& verdict) {
+  const int mode = in_place ? kWritableInPlace : kWritableOutOfPlace;
+  for (const WriteTracker::Race& race : writes.races()) {
+    const Step step = algorithm.step(placement.layout(race.rank), root, race.step);
+    if ((step.writable & mode) != 0) return describe_race(algorithm, placement, root, race);
+  }
+  for (int rank = 0; rank < placement.ranks(); ++rank) {
+    const Layout layout = placement.layout(rank);
+    const int steps = algorithm.steps(layout, root);
+    for (int index = 0; index < steps; ++index) {
+      if ((algorithm.step(layout, root, index).writable & mode) != 0) {
+        ++verdict.claimed_writes;
+      } else if (writes.seen(rank, index) && !writes.lost(rank, index)) {
+        ++verdict.claimable_writes;
+      }
+    }
+  }
+  return {};
+}
+
 // Counts what is claimed and what could be; returns the first claim that is not legal, in words.
 std::string judge_claims(const Algorithm& algorithm, const Placement& placement, int root, bool in_place,
                          const ReadTracker& reads, Verdict& verdict) {
@@ -102,6 +138,7 @@ std::string judge_silence(const Algorithm& algorithm, const Placement& placement
     Verdict ignored;
     if (fault.empty() && options.track_reads) {
       fault = judge_claims(algorithm, placement, root, in_place, run.reads(), ignored);
+      if (fault.empty()) fault = judge_writes(algorithm, placement, root, in_place, run.writes(), ignored);
     }
     if (!fault.empty()) return "some blocks end early: " + variant_name(in_place) + fault;
   }
@@ -125,6 +162,9 @@ Verdict verify(const Algorithm& algorithm, const Placement& placement, int root)
     verdict.messages = run.messages() / kRounds;
     if (options.track_reads) {
       verdict.counterexample = judge_claims(algorithm, placement, root, in_place, run.reads(), verdict);
+      if (verdict.counterexample.empty()) {
+        verdict.counterexample = judge_writes(algorithm, placement, root, in_place, run.writes(), verdict);
+      }
       if (!verdict.counterexample.empty()) return verdict;
     }
     // Ranks that call in place may meet ranks that do not: then what a rank sends must not depend on it.

@@ -21,6 +21,9 @@ struct Verdict {
   std::size_t claimed_reads = 0;    // claimed to be readable
   std::size_t claimable_reads = 0;  // that could be claimed and are not, of single chunks in the user's memory
   std::string claimable_example;    // one of those, in words
+  // The same for sends that are written where they belong, in the receivers' memory.
+  std::size_t claimed_writes = 0;
+  std::size_t claimable_writes = 0;
 };
 
 // Proves one algorithm for one placement and root: runs all ranks, out of place and in place, two rounds each.

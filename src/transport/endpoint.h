@@ -54,9 +54,12 @@ struct Endpoint {
   const Word* taken_in = nullptr;   // the transport has read the messages up to here; null: the peer reads them itself
   const Word* progress_in = nullptr;  // the peer has finished all calls up to here, or kWithdrawn; null: it never says
 
-  PeerSegments* segments = nullptr;    // the peer's memory that this rank can read in place; null: none
-  const Word* confirmed_in = nullptr;  // peer -> this rank: bit s is set once it can read segment s; null: never
+  PeerSegments* segments = nullptr;    // the peer's memory that this rank can read and write; null: none
+  const Word* confirmed_in = nullptr;  // peer -> this rank: bit s is set once it maps segment s; null: never
   std::uint64_t confirmed = 0;         // the same, as far as this rank has looked
+  Notes notes;                         // of the peer's last message that had some, if output_segment is not 0 …
+  std::uint64_t notes_call = 0;        // … and the call that it belongs to
+  std::byte* target = nullptr;         // where the step under way writes in the peer's output; null: nowhere
   std::uint64_t last_read = 0;         // number of the last message that the peer reads out of the caller's buffer
   Transport* transport = nullptr;      // null: shared memory
   std::uint32_t window = 2;            // lines each way, a power of two

@@ -44,8 +44,8 @@ struct Place {
   std::uint64_t offset;
 };
 
-// A segment that the sender would like the receiver to read in: carried by messages that had to take a slot because
-// the receiver does not map the segment yet. The receiver opens it through the sender's process and checks the nonce.
+// A segment that the sender would like the receiver to read and write in, which does not map it yet. The receiver opens
+// it through the sender's process and checks the nonce.
 struct Offer {
   std::uint64_t segment = 0;  // 0: no offer
   std::uint32_t process = 0;
@@ -53,7 +53,19 @@ struct Offer {
   std::uint64_t bytes = 0;
   std::uint64_t nonce = 0;
 };
-static_assert(sizeof(Offer) == 32);  // with the words before it, one cache line
+static_assert(sizeof(Offer) == 32);
+
+// The payload of a message between ranks of one host that is not inline.
+struct Notes {
+  static constexpr std::uint32_t kOffers = 1;   // an Offer follows
+  static constexpr std::uint32_t kInPlace = 2;  // the sender's call is in place
+
+  Place value{};                    // kRead: where it lies
+  std::uint64_t output_offset = 0;  // where the sender's output for this call begins, for peers that may write there …
+  std::uint32_t output_segment = 0;  // … 0: nobody may
+  std::uint32_t flags = 0;
+};
+static_assert(sizeof(Notes) == 32 && offsetof(Notes, value) == 0);  // with the words before it, one cache line
 
 // One message of a connection, as its writer publishes it: a pair of cache lines. Message number m of a connection
 // lies in line m % window. The writer fills everything else first and publishes the epoch last; the reader, who
@@ -68,6 +80,7 @@ struct alignas(128) Line {
   std::byte payload[kPayload];
 };
 static_assert(sizeof(Line) == 128);
+static_assert(sizeof(Notes) + sizeof(Offer) <= Line::kPayload);
 static_assert(offsetof(Line, epoch) == 0 && offsetof(Line, credit) == 8 && offsetof(Line, signature) == 16);
 static_assert(offsetof(Line, descriptor) == 24 && offsetof(Line, payload) == 32);
 

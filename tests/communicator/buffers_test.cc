@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "communicator/values.h"
 #include "executor/signature.h"
@@ -117,6 +119,38 @@ TEST(LibraryBuffers, AreReadInPlaceByTheOtherRanksOfTheHost) {
     }
     EXPECT_GT(communicator.statistics().messages_read_in_place, 0u);
   });
+}
+
+// How a message travels depends on the buffers; what it says must not. Sizes lie around those at which ways and store
+// kinds change.
+TEST(LibraryBuffers, GiveTheSameBitsAsPrivateOnes) {
+  if (!kSeesSharedMemory) GTEST_SKIP() << "the thread sanitizer takes two mappings of one memory for two memories";
+  for (const int ranks : {2, 3}) {
+    expect_ranks(ranks, [](Communicator& communicator) {
+      constexpr std::size_t kMost = 300'001;
+      const auto rank = static_cast<std::uint64_t>(communicator.rank());
+      EitherBuffer inputs(kMost * sizeof(float)), outputs(kMost * sizeof(float));
+      std::vector<float> expected(kMost);
+      for (const std::size_t middle : {256, 512, 1024, 2048, 4096, 8192, 16'384, 65'536, 262'144, 300'000}) {
+        for (const std::size_t count : {middle - 1, middle, middle + 1}) {
+          for (std::uint64_t kinds = 0; kinds < 4; ++kinds) {
+            // The first time with private buffers everywhere, then each rank with others.
+            const std::uint64_t own = kinds == 0 ? 0 : (kinds + rank) % 4;
+            auto* input = reinterpret_cast<float*>(inputs.get((own & 1) != 0));
+            auto* output = reinterpret_cast<float*>(outputs.get((own & 2) != 0));
+            for (std::size_t i = 0; i < count; ++i) {
+              input[i] = static_cast<float>(mix(i * 8 + rank) % 1'000'003) / 977;
+            }
+            std::fill_n(output, count, -1.0f);
+            communicator.all_reduce(input, output, count, DataType::kF32, kSum);
+            if (kinds == 0) std::copy_n(output, count, expected.begin());
+            ASSERT_EQ(std::memcmp(output, expected.data(), count * sizeof(float)), 0) << count << " kinds " << kinds;
+          }
+        }
+        if (reduced() && middle > 20'000) break;
+      }
+    });
+  }
 }
 
 // Buffers that end where the next page may not be touched, or begin there.

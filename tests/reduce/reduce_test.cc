@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/sync.h"
 #include "reduce/guarded_memory.h"
 #include "reduce/sources.h"
 
@@ -77,7 +78,9 @@ class Workbench {
     if (dst2 == dst) dst2 = kNone;
 
     reduce(c.reduction, pointers.data(), static_cast<int>(count), c.mapped, places[dst],
-           dst2 == kNone ? nullptr : places[dst2], elements);
+           dst2 == kNone ? nullptr : places[dst2], elements,
+           variant / 18 % 2 == 0 ? StoreKind::kOrdinary : StoreKind::kStreaming);
+    finish_streaming_stores();
 
     for (std::size_t i = 0; i < count + 2; ++i) {
       const bool is_result = i == dst || i == dst2;

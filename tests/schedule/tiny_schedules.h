@@ -57,6 +57,10 @@ inline Step readable(Step step, Readable when) {
   step.readable = when & 3;
   return step;
 }
+inline Step writable(Step step, Writable when) {
+  step.writable = when & 3;
+  return step;
+}
 inline Step shaped(Step step, int shape) {
   step.shape = static_cast<std::uint16_t>(shape);
   return step;

@@ -78,7 +78,9 @@ World::World(int ranks, const WorldOptions& options)
     ranks_.push_back(std::move(rank));
     for (const auto& channel : ranks_.back()->channels) {
       for (Endpoint& endpoint : channel->endpoints()) {
-        if (endpoint.peer != r) connect(r, endpoint, endpoint.channel);
+        if (endpoint.peer == r) continue;
+        connect(r, endpoint, endpoint.channel);
+        endpoint.hop_ns = options.hop_ns;
       }
     }
   }

@@ -27,6 +27,7 @@ struct WorldOptions {
   std::uint32_t window = 4;
   std::size_t large_ring_bytes = 256 * 1024;
   std::size_t piece_bytes = 64 * 1024;  // of point-to-point
+  std::uint32_t hop_ns = 0;             // between ranks of one host, as Endpoint::hop_ns
   bool faults = false;                  // a FaultNetwork between hosts, in place of TCP
 };
 

@@ -19,7 +19,8 @@ void PeerSegments::consider(const Offer& offer) {
   if (known.considered) return;
   known.considered = true;
   if (!open(offer, known)) {
-    log_info("buffers of process {} are not read in place: its memory cannot be opened from here", offer.process);
+    log_info("buffers of process {} are neither read nor written in place: its memory cannot be opened from here",
+             offer.process);
     return;
   }
   publish(*confirmed_, peek(*confirmed_) | std::uint64_t{1} << offer.segment);  // observed by the sender
@@ -37,7 +38,7 @@ UniqueFd PeerSegments::open_memory(const Offer& offer) {
   const UniqueFd found(::open(theirs.c_str(), O_PATH | O_CLOEXEC));
   if (!found || !is_it(found.get())) return {};
   const std::string ours = fmt::format("/proc/self/fd/{}", found.get());
-  return UniqueFd(::open(ours.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  return UniqueFd(::open(ours.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 }
 
 bool PeerSegments::open(const Offer& offer, Known& known) {
@@ -52,7 +53,7 @@ bool PeerSegments::open(const Offer& offer, Known& known) {
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_SEAL;
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) return false;
-  void* address = ::mmap(nullptr, offer.bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
+  void* address = ::mmap(nullptr, offer.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (address == MAP_FAILED) return false;
   MappedMemory mapping(address, offer.bytes);
   // In another process namespace the number may be somebody else's: only the right memory holds the nonce.

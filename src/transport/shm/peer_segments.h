@@ -11,7 +11,8 @@
 
 namespace tutti {
 
-// The segments of one peer that this rank can read in place. Owned by the communicator; one thread at a time.
+// The segments of one peer that this rank can read and write where they lie. Owned by the communicator; one thread at a
+// time.
 class PeerSegments {
  public:
   // confirmed: this rank's word for the peer; a bit is set for each segment that resolve() knows.
@@ -22,7 +23,7 @@ class PeerSegments {
   void consider(const Offer& offer);
 
   // The memory of a place; null when the peer named what was never confirmed, or reaches past its end.
-  const std::byte* resolve(const Place& place, std::size_t bytes) const {
+  std::byte* resolve(const Place& place, std::size_t bytes) const {
     if (place.segment >= known_.size()) return nullptr;
     const Known& known = known_[place.segment];
     if (known.base == nullptr || place.offset > known.bytes || bytes > known.bytes - place.offset) return nullptr;
@@ -32,10 +33,13 @@ class PeerSegments {
   void count_read() { add(reads_, 1); }
   // Messages of the peer that were read where they lay. Any thread.
   std::uint64_t reads() const { return peek(reads_); }
+  void count_write() { add(writes_, 1); }
+  // Messages to the peer that were written where they belonged. Any thread.
+  std::uint64_t writes() const { return peek(writes_); }
 
  private:
   struct Known {
-    const std::byte* base = nullptr;
+    std::byte* base = nullptr;
     std::uint64_t bytes = 0;
     bool considered = false;
   };
@@ -46,6 +50,7 @@ class PeerSegments {
   std::vector<MappedMemory> mappings_;
   Word* confirmed_;
   Word reads_{0};
+  Word writes_{0};
 };
 
 }  // namespace tutti

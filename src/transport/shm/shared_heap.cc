@@ -86,29 +86,59 @@ void SharedHeap::deallocate(void* pointer) {
     if (address < begin || address >= begin + arena->segment.size()) continue;
     const auto used = arena->used.find(address - begin);
     if (used == arena->used.end()) break;
-    auto [offset, bytes] = *used;
+    const auto [offset, bytes] = *used;
     arena->used.erase(used);
     // The parent, whose memory it is, still uses it.
     if (!arena->own()) return;
-    // The memory goes back to the system; the addresses stay, for peers that map the segment.
-    ::fallocate(arena->segment.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                static_cast<off_t>(bytes));
-    const auto next = arena->free.find(offset + bytes);
-    if (next != arena->free.end()) {
-      bytes += next->second;
-      arena->free.erase(next);
+    if (const auto held = arena->held.find(offset); held != arena->held.end()) {
+      held->second.freed = true;
+      return;
     }
-    const auto after = arena->free.lower_bound(offset);
-    if (after != arena->free.begin() && std::prev(after)->first + std::prev(after)->second == offset) {
-      std::prev(after)->second += bytes;
-    } else {
-      arena->free.emplace(offset, bytes);
-    }
+    give_back(*arena, offset, bytes);
     return;
   }
   throw Error(
       ErrorCode::kInvalidArgument,
       fmt::format("deallocate({}): tutti::allocate() did not return this pointer, or it was freed before", pointer));
+}
+
+void SharedHeap::hold(const Location& location) {
+  const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
+  Arena& arena = *arenas_[location.segment - 1];
+  const auto after = arena.used.upper_bound(location.offset);
+  if (after == arena.used.begin()) return;
+  const auto [offset, bytes] = *std::prev(after);
+  Arena::Held& held = arena.held[offset];
+  held.bytes = bytes;
+  ++held.holds;
+}
+
+void SharedHeap::release(const Location& location) {
+  const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
+  Arena& arena = *arenas_[location.segment - 1];
+  auto held = arena.held.upper_bound(location.offset);
+  if (held == arena.held.begin()) return;
+  --held;
+  if (--held->second.holds > 0) return;
+  if (held->second.freed) give_back(arena, held->first, held->second.bytes);
+  arena.held.erase(held);
+}
+
+void SharedHeap::give_back(Arena& arena, std::size_t offset, std::size_t bytes) {
+  // The memory goes back to the system; the addresses stay, for peers that map the segment.
+  ::fallocate(arena.segment.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+              static_cast<off_t>(bytes));
+  const auto next = arena.free.find(offset + bytes);
+  if (next != arena.free.end()) {
+    bytes += next->second;
+    arena.free.erase(next);
+  }
+  const auto after = arena.free.lower_bound(offset);
+  if (after != arena.free.begin() && std::prev(after)->first + std::prev(after)->second == offset) {
+    std::prev(after)->second += bytes;
+  } else {
+    arena.free.emplace(offset, bytes);
+  }
 }
 
 std::optional<SharedHeap::Location> SharedHeap::find(const void* pointer, std::size_t bytes) const {

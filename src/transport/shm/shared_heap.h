@@ -39,6 +39,11 @@ class SharedHeap {
   // nothing was ever allocated.
   std::optional<Location> find(const void* pointer, std::size_t bytes) const;
 
+  // A peer may still write to the buffer at this place, though the call that said so has failed: it is not handed out
+  // again, whoever frees it, before as many release(). REQUIRES: memory that allocate() returned, not freed.
+  void hold(const Location& location);
+  void release(const Location& location);
+
   // What another process needs to map a segment. REQUIRES: find() named it.
   Offer offer(std::uint64_t segment) const;
   std::byte* base(std::uint64_t segment) const;
@@ -52,6 +57,12 @@ class SharedHeap {
     std::uint32_t made_in = fork_generation();
     std::map<std::size_t, std::size_t> free;  // offset -> bytes, no two adjacent
     std::map<std::size_t, std::size_t> used;  // offset -> bytes
+    struct Held {
+      std::size_t bytes = 0;
+      int holds = 0;
+      bool freed = false;
+    };
+    std::map<std::size_t, Held> held;  // by offset
     bool own() const { return made_in == fork_generation(); }
   };
   // What find() reads, published with the number of segments.
@@ -63,6 +74,7 @@ class SharedHeap {
   SharedHeap() = default;
   void* take(Arena& arena, std::size_t bytes);
   Arena& add_arena(std::size_t bytes);
+  static void give_back(Arena& arena, std::size_t offset, std::size_t bytes);
 
   // Guarded by ProcessLock::kSharedHeap.
   std::vector<std::unique_ptr<Arena>> arenas_;

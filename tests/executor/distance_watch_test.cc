@@ -1,0 +1,50 @@
+#include "executor/distance_watch.h"
+
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+bool far_after(DistanceWatch& watch, int loads, double ns) {
+  for (int i = 0; i < loads; ++i) watch.note(ns);
+  return watch.is_far();
+}
+
+TEST(DistanceWatch, BelievesWhatWasMeasuredAtFirst) {
+  EXPECT_FALSE(DistanceWatch().is_far());
+  EXPECT_FALSE(DistanceWatch(50).is_far());
+  EXPECT_TRUE(DistanceWatch(230).is_far());
+}
+
+TEST(DistanceWatch, FollowsAPeerThatIsMoved) {
+  DistanceWatch watch(50);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(far_after(watch, 5, 260));
+    EXPECT_FALSE(far_after(watch, 5, 90));
+  }
+}
+
+TEST(DistanceWatch, DoesNotBelieveASingleLoad) {
+  DistanceWatch watch(50);
+  for (int i = 0; i < 100; ++i) {
+    watch.note(5000);
+    watch.note(5000);
+    EXPECT_FALSE(far_after(watch, 3, 80));
+  }
+  // Lines that were here already say nothing either.
+  DistanceWatch far(230);
+  for (int i = 0; i < 100; ++i) {
+    far.note(25);
+    far.note(25);
+    EXPECT_TRUE(far_after(far, 3, 260));
+  }
+}
+
+TEST(DistanceWatch, StaysWhereItIsBetweenTheLimits) {
+  DistanceWatch near(50), far(230);
+  EXPECT_FALSE(far_after(near, 50, 155));
+  EXPECT_TRUE(far_after(far, 50, 155));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,69 @@
+// Ranks that are far from each other write slots and each other's outputs past their caches, and all ranks what is
+// larger than these: every algorithm, at sizes around those at which that begins.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/registry.h"
+#include "executor/guarded_call.h"
+#include "support/world.h"
+
+namespace tutti {
+namespace {
+
+class Streaming : public testing::TestWithParam<std::tuple<int, Buffers>> {};
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Streaming,
+                         testing::Combine(testing::Values(2, 3), testing::Values(Buffers::kPrivate, Buffers::kShared)),
+                         [](const auto& info) {
+                           return std::to_string(std::get<0>(info.param)) +
+                                  (std::get<1>(info.param) == Buffers::kShared ? "Shared" : "Private");
+                         });
+
+TEST_P(Streaming, EveryAlgorithmGivesTheReferenceResult) {
+  const bool reduced = std::getenv("TUTTI_TEST_REDUCED") != nullptr;
+  const int ranks = std::get<0>(GetParam());
+  WorldOptions options;
+  options.hop_ns = 250;
+  options.large_ring_bytes = 1024 * 1024;
+  const std::size_t threshold = 4096 / sizeof(float);
+  const auto n = static_cast<std::size_t>(ranks);
+  std::vector<std::size_t> counts;
+  for (const std::size_t middle : {threshold, n * threshold, 5 * threshold}) {
+    counts.insert(counts.end(), {middle - 1, middle, middle + 1});
+  }
+  std::uint64_t sequence = 0;
+  int sample = 0;
+  for (const Algorithm& algorithm : algorithms()) {
+    // Soon enough a world notices that its ranks are not far from each other.
+    World world(ranks, options);
+    for (int r = 0; r < ranks; ++r) world.channel(r, 0).set_cache_share(20'000);
+    if (!algorithm.applies(world.layout(0)) || is_vector(algorithm.collective)) continue;
+    for (const std::size_t count : counts) {
+      if (reduced && ++sample % 3 != 0) continue;
+      const bool in_place = ++sequence % 2 == 0;
+      SCOPED_TRACE(std::string(name(algorithm.collective)) + " " + std::string(algorithm.name) + " count " +
+                   std::to_string(count) + (in_place ? " in place" : ""));
+      const CallSetup setup{&algorithm, ranks - 1, count, in_place, 16 * 1024, 1, std::get<1>(GetParam())};
+      std::vector<std::unique_ptr<GuardedCall>> parts;
+      std::vector<Call*> calls;
+      for (int r = 0; r < ranks; ++r) {
+        parts.push_back(std::make_unique<GuardedCall>(world, r, setup, sequence));
+        parts.back()->start();
+        calls.push_back(&parts.back()->call());
+      }
+      ASSERT_TRUE(world.drive(calls, sequence)) << "nobody gets on";
+      for (const auto& part : parts) ASSERT_EQ(part->problem(), "");
+    }
+    // The longest of these calls look at distances; the short ones need not.
+    if (!reduced) {
+      ASSERT_EQ(world.channel(0, 0).slot_stores(), StoreKind::kStreaming);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti
