@@ -9,9 +9,11 @@
 
 #include "arguments.h"
 #include "base/config.h"
+#include "collectives/fitting.h"
 #include "collectives/registry.h"
 #include "collectives/selector.h"
 #include "command.h"
+#include "probe_host.h"
 #include "schedule/placement.h"
 #include "tutti/error.h"
 
@@ -27,6 +29,7 @@ struct Request {
   std::optional<std::size_t> bytes;      // none: all sizes
   bool json = false;
   SelectorOptions options;
+  std::vector<FittedParameter> parameters;
 };
 
 // "64K", "8M", "1G" or a plain number.
@@ -61,7 +64,15 @@ Request parse(std::span<const std::string_view> words) {
   if (const auto word = arguments.option("--bytes")) request.bytes = parse_bytes(arguments, *word);
   request.json = arguments.flag("--json");
   request.options.reproducible = arguments.flag("--reproducible");
+  const bool elsewhere = arguments.flag("--no-probe");
   arguments.done();
+
+  const Tuning tuning = load_tuning(config.text(Setting::kTuningFile));
+  const int per_host = (request.ranks + request.hosts - 1) / request.hosts;
+  Fitted fitted = fit(elsewhere ? MeasuredHost{} : probe_host(per_host), tuning);
+  request.options.parameters = fitted.parameters;
+  request.options.choices = tuning.choices;
+  request.parameters = std::move(fitted.origins);
 
   request.options.algorithm = config.text(Setting::kAlgorithm);
   request.options.chunk_bytes = static_cast<std::size_t>(config.integer(Setting::kChunkBytes));
@@ -89,6 +100,26 @@ std::vector<Collective> collectives_of(const Request& request) {
   std::vector<Collective> all;
   for (int c = 0; c < kCollectives; ++c) all.push_back(static_cast<Collective>(c));
   return all;
+}
+
+// What the predictions are made from.
+
+void print_parameters(const Request& request) {
+  std::printf("cost model:");
+  const char* separator = " ";
+  for (const FittedParameter& parameter : request.parameters) {
+    std::printf("%s%s %.4g (%s)", separator, parameter.name.c_str(), parameter.value, name(parameter.origin).data());
+    separator = ", ";
+  }
+  std::printf("\n");
+}
+
+nlohmann::json parameters_json(const Request& request) {
+  nlohmann::json rows = nlohmann::json::object();
+  for (const FittedParameter& parameter : request.parameters) {
+    rows[parameter.name] = {{"value", parameter.value}, {"origin", name(parameter.origin)}};
+  }
+  return rows;
 }
 
 // Everything about one size.
@@ -193,6 +224,7 @@ int run(std::span<const std::string_view> words) {
                                {"hosts", request.hosts},
                                {"ring_bytes", request.options.ring_bytes},
                                {"reproducible", request.options.reproducible},
+                               {"parameters", parameters_json(request)},
                                {"collectives", nlohmann::json::array()}};
     for (const Collective collective : collectives_of(request)) {
       document["collectives"].push_back(request.bytes ? candidates_json(selector, collective, *request.bytes)
@@ -204,6 +236,7 @@ int run(std::span<const std::string_view> words) {
   std::printf("%d ranks on %d host%s, slot ring %s a rank and channel%s\n", request.ranks, request.hosts,
               request.hosts == 1 ? "" : "s", human_bytes(request.options.ring_bytes).c_str(),
               request.options.reproducible ? ", reproducible" : "");
+  print_parameters(request);
   for (const Collective collective : collectives_of(request)) {
     if (request.bytes) {
       print_candidates(selector, collective, *request.bytes);
@@ -217,7 +250,7 @@ int run(std::span<const std::string_view> words) {
 }  // namespace
 
 constexpr Command kPlanCommand = {
-    "plan", "[--ranks N] [--hosts H] [--collective NAME] [--bytes B] [--reproducible] [--json]",
+    "plan", "[--ranks N] [--hosts H] [--collective NAME] [--bytes B] [--reproducible] [--no-probe] [--json]",
     "Shows which algorithm runs at which size; with --bytes, every candidate, its predicted time and the reason.", run};
 
 }  // namespace tutti

@@ -3,15 +3,22 @@
 #include <algorithm>
 
 namespace tutti {
+namespace {
+
+constexpr double kInlineBytes = 96;  // that travel in a line of shared memory
+
+}  // namespace
 
 Prediction predict(const Cost& cost, const Cut& cut, const CostParameters& parameters) {
   const double passes = cost.flows ? 1 : std::max(cut.rounds / cut.channels, 1.0);
   const auto transfer = [&](const Cost::Link& link, const LinkParameters& kind) {
     return (link.fill * cut.chunk_bytes + link.bytes) / kind.bytes_per_ns;
   };
+  // What lies in a slot comes a line later than the line that says so.
+  const double lines = cut.chunk_bytes > kInlineBytes ? 2 : 1;
   Prediction prediction;
-  prediction.latency =
-      passes * (cost.local.hops * parameters.local.latency_ns + cost.remote.hops * parameters.remote.latency_ns);
+  prediction.latency = passes * (cost.local.hops * lines * parameters.local.latency_ns +
+                                 cost.remote.hops * parameters.remote.latency_ns);
   prediction.handling =
       cut.rounds * (cost.local.messages * parameters.local.message_ns +
                     cost.remote.messages * parameters.remote.message_ns + cost.steps * parameters.step_ns);

@@ -7,7 +7,8 @@
 //   time = hops·latency·passes + rounds·(messages·handling + steps·overhead) + (fill·chunk + bytes) / bandwidth
 //          + copied bytes / copy rate + reduced bytes / reduction rate
 //
-// summed over link classes. passes is 1 where rounds flow, else the rounds of one channel: each waits for its hops.
+// summed over link classes. passes is 1 where rounds flow, else the rounds of one channel: each waits for its hops. On
+// a host, messages that do not fit into a line count twice: the reader finds the line, then fetches the slot.
 namespace tutti {
 
 struct LinkParameters {

@@ -67,6 +67,16 @@ Selector::Judgement Selector::judge(const Row& row, double bytes) const {
   return judgement;
 }
 
+const Tuning::Choice* Selector::measured(Collective collective, std::size_t bytes) const {
+  const Tuning::Choice* found = nullptr;
+  for (const Tuning::Choice& choice : options_.choices) {
+    if (choice.collective != collective || choice.ranks != layout_.ranks || choice.hosts != layout_.hosts) continue;
+    const bool covers = collective == Collective::kAllToAllV ? choice.from_bytes == 0 : choice.from_bytes <= bytes;
+    if (covers && (found == nullptr || found->from_bytes <= choice.from_bytes)) found = &choice;
+  }
+  return found;
+}
+
 void Selector::fill(Collective collective) {
   const std::vector<Row> rows = candidates(collective);
   if (rows.empty()) {
@@ -77,12 +87,20 @@ void Selector::fill(Collective collective) {
   for (std::size_t index = 0; index < kClasses; ++index) {
     const double bytes = collective == Collective::kAllToAllV ? kTypicalBytesPerRank * layout_.ranks
                                                               : static_cast<double>(class_bytes(index));
+    Choice& taken = table_[static_cast<std::size_t>(collective)][index];
+    const Tuning::Choice* wanted = measured(collective, class_bytes(index));
+    const auto named = std::ranges::find_if(
+        rows, [wanted](const Row& row) { return wanted != nullptr && row.algorithm->name == wanted->algorithm; });
+    if (named != rows.end()) {
+      taken = judge(*named, bytes).choice;
+      continue;
+    }
     double shortest = judge(rows.front(), bytes).prediction.total();
     for (const Row& row : rows) shortest = std::min(shortest, judge(row, bytes).prediction.total());
     for (const Row& row : rows) {
       const Judgement judgement = judge(row, bytes);
       if (judgement.prediction.total() > shortest * kTie) continue;
-      table_[static_cast<std::size_t>(collective)][index] = judgement.choice;
+      taken = judgement.choice;
       break;
     }
   }
@@ -120,11 +138,15 @@ std::vector<Selector::Candidate> Selector::explain(Collective collective, std::s
   });
 
   const bool overridden = override_.of(collective) != nullptr;
+  const Tuning::Choice* wanted = overridden ? nullptr : measured(collective, class_bytes(size_class(bytes)));
   for (Candidate& candidate : result) {
     if (!candidate.possible) continue;
     const double ratio = candidate.prediction.total() / best;
     if (candidate.chosen) {
-      candidate.reason = overridden ? "asked for by TUTTI_ALGO" : "shortest predicted time, or the simplest of a tie";
+      const bool named = wanted != nullptr && candidate.algorithm->name == wanted->algorithm;
+      candidate.reason = overridden ? "asked for by TUTTI_ALGO"
+                         : named    ? "chosen by the tuning file"
+                                    : "shortest predicted time, or the simplest of a tie";
     } else if (overridden) {
       candidate.reason = "not asked for by TUTTI_ALGO";
     } else if (ratio < kTie) {

@@ -50,6 +50,7 @@ struct Samples {
 Distances::Distances(std::vector<Rank> ranks) : ranks_(std::move(ranks)) { measure(); }
 
 Distances Distances::among(std::span<const int> members) const {
+  if (ranks_.empty()) return {};
   std::vector<int> new_rank(ranks_.size(), -1);
   for (std::size_t i = 0; i < members.size(); ++i) {
     new_rank[static_cast<std::size_t>(members[i])] = static_cast<int>(i);

@@ -25,6 +25,7 @@ class Distances {
     std::vector<ProbedLink> links;  // ProbedLink::member is a rank of the communicator
   };
 
+  // Nothing is known, and nothing can be told of any rank.
   Distances() = default;
   explicit Distances(std::vector<Rank> ranks);
 

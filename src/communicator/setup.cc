@@ -10,6 +10,8 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "collectives/fitting.h"
+#include "collectives/tuning.h"
 #include "communicator/links.h"
 #include "communicator/probing.h"
 #include "topology/machine.h"
@@ -51,6 +53,7 @@ struct Facts {
   std::vector<std::string> hosts;        // by rank
   std::vector<std::vector<int>> usable;  // by rank: hardware threads that it may run on
   std::vector<CpuPlace> places;          // by rank
+  std::vector<std::uint64_t> tunings;    // by rank: what is in its tuning file
 
   std::vector<RankFacts> by_rank() const {
     std::vector<RankFacts> result;
@@ -62,7 +65,7 @@ struct Facts {
 constexpr std::size_t kLongestHost = 4096;
 constexpr std::size_t kMostHardwareThreads = 8192;
 
-std::vector<std::byte> own_facts(const Config& config, int rank) {
+std::vector<std::byte> own_facts(const Config& config, const Tuning& tuning, int rank) {
   const std::vector<int>& usable = machine_of_process().usable;
   ByteWriter writer;
   writer.u64(wished_ring_bytes(config));
@@ -74,6 +77,7 @@ std::vector<std::byte> own_facts(const Config& config, int rank) {
   for (const int object : {place.package, place.numa_node, place.cache}) {
     writer.u32(static_cast<std::uint32_t>(object));
   }
+  writer.u64(tuning.hash);
   return writer.take();
 }
 
@@ -87,13 +91,30 @@ void take_facts(Facts& facts, std::span<const std::byte> answer) {
   CpuPlace place;
   for (int* object : {&place.package, &place.numa_node, &place.cache}) *object = static_cast<int>(reader.u32());
   facts.places.push_back(place);
+  facts.tunings.push_back(reader.u64());
   reader.finish();
 }
 
-Facts exchange_facts(ControlPlane& control, const Config& config, int rank, Deadline deadline) {
+// All ranks find the same two.
+void compare_tunings(const ControlPlane& control, const Facts& facts) {
+  const auto other =
+      std::ranges::find_if(facts.tunings, [&facts](std::uint64_t hash) { return hash != facts.tunings.front(); });
+  if (other == facts.tunings.end()) return;
+  const auto rank = static_cast<int>(other - facts.tunings.begin());
+  const auto says = [](std::uint64_t hash) {
+    return hash == 0 ? std::string("none") : fmt::format("one with the contents {:016x}", hash);
+  };
+  throw Error(ErrorCode::kMismatch,
+              fmt::format("the ranks have different tuning files: {} has {}, {} has {}; set TUTTI_TUNING_FILE on all "
+                          "ranks to files with the same contents, or on none",
+                          control.describe(0), says(facts.tunings.front()), control.describe(rank), says(*other)),
+              rank);
+}
+
+Facts exchange_facts(ControlPlane& control, const Config& config, const Tuning& tuning, int rank, Deadline deadline) {
   Facts facts;
   facts.ring_bytes = wished_ring_bytes(config);
-  for (const auto& answer : control.all_gather(own_facts(config, rank), deadline)) {
+  for (const auto& answer : control.all_gather(own_facts(config, tuning, rank), deadline)) {
     const int from = static_cast<int>(facts.hosts.size());
     try {
       take_facts(facts, answer);
@@ -101,6 +122,7 @@ Facts exchange_facts(ControlPlane& control, const Config& config, int rank, Dead
       throw Error(error.code(), fmt::format("{}: {}", control.describe(from), error.what()), from);
     }
   }
+  compare_tunings(control, facts);
   facts.ring_bytes = facts.ring_bytes / SegmentLayout::kPage * SegmentLayout::kPage;
   return facts;
 }
@@ -161,7 +183,9 @@ void connect_everyone(Session::Parts& parts) {
 
 Config configure(const Options& options, const std::function<Membership(const Config&)>& find_membership) {
   try {
-    return Config::from_environment().with(options.config);
+    const Config config = Config::from_environment().with(options.config);
+    load_tuning(config.text(Setting::kTuningFile));
+    return config;
   } catch (const Error& error) {
     try {
       const Config readable = Config::readable(options.config);
@@ -213,7 +237,8 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   selection.reproducible = options.reproducible;
   selection.algorithm = config.text(Setting::kAlgorithm);
   selection.chunk_bytes = static_cast<std::size_t>(config.integer(Setting::kChunkBytes));
-  selection.parameters = fit(parts.distances.measured(), selection.parameters);
+  selection.parameters = fit(parts.distances.measured(), parts.tuning).parameters;
+  selection.choices = parts.tuning.choices;
   parts.selector = std::make_unique<Selector>(parts.layout, selection);
 
   connect_everyone(parts);
@@ -226,6 +251,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   complete_membership(membership, deadline);
 
   Session::Parts parts;
+  parts.tuning = load_tuning(config.text(Setting::kTuningFile));
   parts.health = std::make_unique<Health>(membership.ranks);
   parts.control = ControlPlane::meet(membership, config, *parts.health);
   ControlPlane& control = *parts.control;
@@ -241,7 +267,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   request.directory = config.text(Setting::kShmDir);
   Facts facts;
   try {
-    facts = exchange_facts(control, config, membership.rank, deadline);
+    facts = exchange_facts(control, config, parts.tuning, membership.rank, deadline);
   } catch (const Error&) {
     remove_socket_files(request.key, request.directory, request.rank);
     throw;
