@@ -79,14 +79,8 @@ struct Loss {
 
 class Tuner {
  public:
-  Tuner(const Request& request, Communicator& world)
-      : request_(request), world_(world), placement_(even_placement(world.ranks(), world.hosts())) {
-    const int per_host = (world.ranks() + world.hosts() - 1) / world.hosts();
-    if (world.rank() == 0 && !tune::launched()) {
-      fitted_ = fit(probe_host(per_host), {});
-    } else {
-      fitted_ = fit({}, {});
-    }
+  Tuner(const Request& request, const Fitted& fitted, Communicator& world)
+      : request_(request), fitted_(fitted), world_(world), placement_(even_placement(world.ranks(), world.hosts())) {
     SelectorOptions options;
     options.channels = 2;
     options.ring_bytes = std::max<std::size_t>(2 * discover_machine().l2_bytes, 1 << 20);
@@ -167,9 +161,9 @@ class Tuner {
   }
 
   const Request& request_;
+  const Fitted& fitted_;
   Communicator& world_;
   Placement placement_;
-  Fitted fitted_;
   std::optional<Selector> selector_;
   std::vector<Tuning::Choice> choices_;
   Loss loss_;
@@ -178,7 +172,9 @@ class Tuner {
 int run(std::span<const std::string_view> words) {
   const Request request = parse(words);
   collectives_of(request);
-  tune::run_crew(request.ranks, [&request](Communicator& world) { Tuner(request, world).run(); });
+  // Before there are ranks that wait: a launcher's ranks are bound, and this process alone cannot measure between them.
+  const Fitted fitted = fit(tune::launched() ? MeasuredHost{} : probe_host(request.ranks), {});
+  tune::run_crew(request.ranks, [&](Communicator& world) { Tuner(request, fitted, world).run(); });
   return 0;
 }
 

@@ -62,17 +62,21 @@ std::string_view name(Origin origin) {
   return kNames[static_cast<int>(origin)];
 }
 
-Fitted fit(const MeasuredHost& host, const Tuning& tuning) {
+Fitted fit(const MeasuredHost& host, const Tuning& tuning, std::optional<LinkClass> within) {
   const CostParameters believed;
   Fitted fitted;
   CostParameters& parameters = fitted.parameters;
   Choose choose(fitted.origins);
-  const LinkClass link_class = slowest(host).value_or(LinkClass::kNear);
-  const auto index = static_cast<std::size_t>(link_class);
-  const MeasuredLink& link = host.links[index];
+  const auto of_class = [&](LinkClass link_class) {
+    const auto index = static_cast<std::size_t>(link_class);
+    const MeasuredLink& link = host.links[index];
+    return choose.link(fmt::format("links.{}", name(link_class)), tuning.links[index],
+                       {link.hop_ns, 0, kLongReads * link.read_rate}, believed_link(link_class));
+  };
+  const LinkClass farthest = slowest(host).value_or(LinkClass::kNear);
+  parameters.local = of_class(within.value_or(farthest));
+  if (within) parameters.across = *within == farthest ? parameters.local : of_class(farthest);
   const double copies = kLongCopies * host.copy_rate;
-  parameters.local = choose.link(fmt::format("links.{}", name(link_class)), tuning.links[index],
-                                 {link.hop_ns, 0, kLongReads * link.read_rate}, believed_link(link_class));
   parameters.remote = choose.link("links.remote", tuning.remote, {0, 0, 0}, believed.remote);
   parameters.step_ns = choose("step_ns", tuning.step_ns, 0, believed.step_ns);
   parameters.copied_bytes_per_ns =

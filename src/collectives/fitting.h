@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,8 @@ struct Fitted {
 };
 
 // Of links between ranks of one host, those of the slowest class that there is count: who waits for everybody waits for
-// it. Pure: the same on all ranks that give the same.
-Fitted fit(const MeasuredHost& host, const Tuning& tuning);
+// it. within: where ranks form groups, the slowest class inside a group. Pure: the same on all ranks that give the
+// same.
+Fitted fit(const MeasuredHost& host, const Tuning& tuning, std::optional<LinkClass> within = {});
 
 }  // namespace tutti

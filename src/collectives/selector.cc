@@ -19,6 +19,7 @@ constexpr double kTypicalBytesPerRank = 4 << 20;
 // See the promise of Algorithm::cost.
 Cost scaled(Cost cost, double bytes) {
   cost.local.bytes *= bytes;
+  cost.across.bytes *= bytes;
   cost.remote.bytes *= bytes;
   cost.copied_bytes *= bytes;
   cost.reduced_bytes *= bytes;
@@ -42,7 +43,7 @@ Selector::Row Selector::make_row(const Algorithm& algorithm) const {
   row.index = static_cast<std::uint16_t>(&algorithm - algorithms().data());
   row.chunking = algorithm.chunking(layout_);
   row.chunk_bytes = chunk_bytes_for(row.chunking, layout_, limits_);
-  row.cost = algorithm.cost(layout_, 1);
+  row.cost = cost_of(algorithm, layout_, 1);
   return row;
 }
 
@@ -104,6 +105,19 @@ void Selector::fill(Collective collective) {
       break;
     }
   }
+}
+
+std::uint64_t Selector::hash() const {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, 64 bits, over words
+  for (const auto& choices : table_) {
+    for (const Choice& choice : choices) {
+      for (const std::uint64_t word :
+           {std::uint64_t{choice.algorithm}, std::uint64_t{choice.channels}, std::uint64_t{choice.chunk_bytes}}) {
+        hash = (hash ^ word) * 0x100000001b3;
+      }
+    }
+  }
+  return hash;
 }
 
 std::vector<Selector::Candidate> Selector::explain(Collective collective, std::size_t bytes) const {

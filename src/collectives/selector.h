@@ -50,6 +50,9 @@ class Selector {
     return table_[static_cast<std::size_t>(collective)][size_class(bytes)];
   }
 
+  // Over all choices: ranks that choose alike have the same.
+  std::uint64_t hash() const;
+
   // One algorithm of a collective, with what the model says about it at one size.
   struct Candidate {
     const Algorithm* algorithm = nullptr;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -108,6 +109,22 @@ void compare_tunings(const ControlPlane& control, const Facts& facts) {
               fmt::format("the ranks have different tuning files: {} has {}, {} has {}; set TUTTI_TUNING_FILE on all "
                           "ranks to files with the same contents, or on none",
                           control.describe(0), says(facts.tunings.front()), control.describe(rank), says(*other)),
+              rank);
+}
+
+// All choose from the same numbers; processors that calculate otherwise may still differ. Connections can be made when
+// all have come here: then all listen.
+void compare_choices(ControlPlane& control, const Selector& selector, Deadline deadline) {
+  ByteWriter writer;
+  writer.u64(selector.hash());
+  const auto answers = control.all_gather(writer.view(), deadline);
+  const auto other = std::ranges::find_if(answers, [&](const auto& answer) { return answer != answers.front(); });
+  if (other == answers.end()) return;
+  const auto rank = static_cast<int>(other - answers.begin());
+  throw Error(ErrorCode::kMismatch,
+              fmt::format("{} and {} would run calls in different ways though they agree on all settings: they run "
+                          "different versions of tutti, or builds that calculate differently",
+                          control.describe(0), control.describe(rank)),
               rank);
 }
 
@@ -225,7 +242,8 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   parts.reproducible = options.reproducible;
   parts.timeout = options.timeout;
   parts.log = std::make_unique<OperationLog>();
-  parts.placement = Placement(parts.group->leader_of);
+  const Distances::Grouping grouping = parts.distances.grouping();
+  parts.placement = Placement(parts.group->leader_of, grouping.group_of);
   parts.layout = parts.placement.layout(rank);
   parts.channels = make_channels(parts.layout, *parts.group);
   parts.peer_segments = make_peer_segments(parts.layout.ranks, *parts.group);
@@ -237,7 +255,9 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   selection.reproducible = options.reproducible;
   selection.algorithm = config.text(Setting::kAlgorithm);
   selection.chunk_bytes = static_cast<std::size_t>(config.integer(Setting::kChunkBytes));
-  selection.parameters = fit(parts.distances.measured(), parts.tuning).parameters;
+  selection.parameters = fit(parts.distances.measured(), parts.tuning,
+                             parts.layout.groups > 1 ? std::optional(grouping.within) : std::nullopt)
+                             .parameters;
   selection.choices = parts.tuning.choices;
   parts.selector = std::make_unique<Selector>(parts.layout, selection);
 
@@ -283,7 +303,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   parts.distances = find_distances(*parts.group, known, control, *parts.health, deadline);
   complete(parts, config, options, membership.rank);
 
-  if (parts.layout.hosts > 1) control.all_gather({}, deadline);  // connections can be made only when all listen
+  if (parts.layout.hosts > 1) compare_choices(control, *parts.selector, deadline);
   parts.setup_seconds = seconds_since(start);
   if (const MeasuredHost& measured = parts.distances.measured(); measured.line_ns > 0) {
     log_info("communicator \"{}\": links {}; in the own cache {:.1f} ns, copies {:.1f} bytes a ns", options.name,

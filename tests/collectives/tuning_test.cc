@@ -177,6 +177,9 @@ TEST(Fitting, CountsTheSlowestClassOfLinks) {
   host.links[3] = {1, 400, 6, 1, 5};
   EXPECT_EQ(fit(host, {}).parameters.local.latency_ns, 400);
   EXPECT_EQ(fit(host, {}).origins.front().name, "links.socket.latency_ns");
+  const Fitted grouped = fit(host, {}, LinkClass::kNear);
+  EXPECT_EQ(grouped.parameters.local.latency_ns, 50);
+  EXPECT_EQ(grouped.parameters.across.latency_ns, 400);
   host.links[3] = {1, 0, 0, 0, 0};  // hwloc knows it, and nobody has measured it
   EXPECT_GT(fit(host, {}).parameters.local.latency_ns, CostParameters{}.local.latency_ns);
   EXPECT_EQ(fit(host, {}).origins.front().origin, Origin::kDefault);

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "support/ranks.h"
 
@@ -107,6 +110,31 @@ TEST(TuningFile, ThatIsMalformedFailsASplitAndLeavesTheParent) {
       EXPECT_EQ(error.code(), world.rank() == 1 ? ErrorCode::kInvalidSetting : ErrorCode::kRemote) << error.what();
     }
     expect_sum(world);
+  });
+}
+
+// Nothing but speed depends on where ranks run.
+TEST(Cpuset, MayChangeWhileACommunicatorIsUsed) {
+  expect_ranks(2, [](Communicator& world) {
+    cpu_set_t before;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu) {
+      if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+    }
+    std::vector<float> values(100'000, 1);
+    for (const cpu_set_t* set : {&before, &one, &before}) {
+      ASSERT_EQ(::sched_setaffinity(0, sizeof(*set), set), 0);
+      for (int call = 0; call < 5; ++call) {
+        expect_sum(world);
+        std::vector<float> sums(values.size());
+        world.all_reduce(values.data(), sums.data(), values.size(), DataType::kF32, kSum);
+        EXPECT_EQ(std::ranges::count(sums, 2.0f), static_cast<std::ptrdiff_t>(sums.size()));
+      }
+    }
+    auto child = world.split(0, world.rank());
+    expect_sum(*child);
   });
 }
 
