@@ -28,7 +28,7 @@ struct WorldOptions {
   std::size_t large_ring_bytes = 256 * 1024;
   std::size_t piece_bytes = 64 * 1024;  // of point-to-point
   bool faults = false;                  // a FaultNetwork between hosts, in place of TCP
-  std::vector<int> group_of;            // by rank, of one host; empty: no groups
+  std::vector<int> group_of = {};       // by rank, of one host; empty: no groups
 };
 
 // Something that a rank does in turns.
