@@ -19,6 +19,7 @@ struct Command {
 extern const Command kDoctorCommand;
 extern const Command kPlanCommand;
 extern const Command kTopoCommand;
+extern const Command kTuneCommand;
 extern const Command kVerifyCommand;
 
 }  // namespace tutti

@@ -8,7 +8,7 @@
 namespace {
 
 constexpr const tutti::Command* kCommands[] = {&tutti::kDoctorCommand, &tutti::kPlanCommand, &tutti::kTopoCommand,
-                                               &tutti::kVerifyCommand};
+                                               &tutti::kTuneCommand, &tutti::kVerifyCommand};
 
 void print_help(std::FILE* out) {
   std::fputs("usage: tutti COMMAND [ARGUMENT…]\n", out);

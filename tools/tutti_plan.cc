@@ -9,10 +9,14 @@
 
 #include "arguments.h"
 #include "base/config.h"
+#include "collectives/fitting.h"
 #include "collectives/registry.h"
 #include "collectives/selector.h"
 #include "command.h"
+#include "communicator/distances.h"
+#include "probe_host.h"
 #include "schedule/placement.h"
+#include "topology/machine.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -27,6 +31,8 @@ struct Request {
   std::optional<std::size_t> bytes;      // none: all sizes
   bool json = false;
   SelectorOptions options;
+  std::vector<FittedParameter> parameters;
+  std::vector<int> group_of;  // by rank; empty: none
 };
 
 // "64K", "8M", "1G" or a plain number.
@@ -51,6 +57,21 @@ Collective parse_collective(const Arguments& arguments, std::string_view word) {
   arguments.reject(fmt::format("--collective must be one of {}, not \"{}\"", known, word));
 }
 
+// A file of lstopo, or hwloc's synthetic language.
+Machine load(std::string_view machine) {
+  return machine.ends_with(".xml") ? load_machine(std::string(machine)) : synthetic_machine(std::string(machine));
+}
+
+// Ranks bound to cores, evenly spread over the machine. Nothing is measured there.
+Distances spread(const Machine& machine, int ranks) {
+  std::vector<Distances::Rank> all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::size_t core = static_cast<std::size_t>(rank) * machine.cores.size() / static_cast<std::size_t>(ranks);
+    all.push_back({0, place_of_threads(machine, machine.cores[core].hardware_threads), {}, {}});
+  }
+  return Distances(std::move(all));
+}
+
 Request parse(std::span<const std::string_view> words) {
   Arguments arguments(words, kPlanCommand.name, kPlanCommand.usage);
   const Config config = Config::from_environment();
@@ -61,7 +82,26 @@ Request parse(std::span<const std::string_view> words) {
   if (const auto word = arguments.option("--bytes")) request.bytes = parse_bytes(arguments, *word);
   request.json = arguments.flag("--json");
   request.options.reproducible = arguments.flag("--reproducible");
+  const bool elsewhere = arguments.flag("--no-probe");
+  const std::optional<std::string_view> machine = arguments.option("--on");
   arguments.done();
+
+  const Tuning tuning = load_tuning(config.text(Setting::kTuningFile));
+  const int per_host = (request.ranks + request.hosts - 1) / request.hosts;
+  Fitted fitted;
+  if (machine) {
+    if (request.hosts > 1) arguments.reject("--on shows one host, and --hosts must be 1");
+    const Distances distances = spread(load(*machine), request.ranks);
+    const Distances::Grouping grouping = distances.grouping();
+    request.group_of = grouping.group_of;
+    fitted =
+        fit(distances.measured(), tuning, grouping.group_of.empty() ? std::nullopt : std::optional(grouping.within));
+  } else {
+    fitted = fit(elsewhere ? MeasuredHost{} : probe_host(per_host), tuning);
+  }
+  request.options.parameters = fitted.parameters;
+  request.options.choices = tuning.choices;
+  request.parameters = std::move(fitted.origins);
 
   request.options.algorithm = config.text(Setting::kAlgorithm);
   request.options.chunk_bytes = static_cast<std::size_t>(config.integer(Setting::kChunkBytes));
@@ -91,12 +131,32 @@ std::vector<Collective> collectives_of(const Request& request) {
   return all;
 }
 
+// What the predictions are made from.
+
+void print_parameters(const Request& request) {
+  std::printf("cost model:");
+  const char* separator = " ";
+  for (const FittedParameter& parameter : request.parameters) {
+    std::printf("%s%s %.4g (%s)", separator, parameter.name.c_str(), parameter.value, name(parameter.origin).data());
+    separator = ", ";
+  }
+  std::printf("\n");
+}
+
+nlohmann::json parameters_json(const Request& request) {
+  nlohmann::json rows = nlohmann::json::object();
+  for (const FittedParameter& parameter : request.parameters) {
+    rows[parameter.name] = {{"value", parameter.value}, {"origin", name(parameter.origin)}};
+  }
+  return rows;
+}
+
 // Everything about one size.
 
 void print_candidates(const Selector& selector, Collective collective, std::size_t bytes) {
   std::printf("%s, %s bytes (predicted times in microseconds)\n", name(collective), human_bytes(bytes).c_str());
-  std::printf("  %-18s %10s %10s %10s %10s %10s %10s %10s %7s %4s %7s  %s\n", "algorithm", "time", "latency",
-              "handling", "local", "remote", "copies", "reduction", "rounds", "chan", "chunk", "why");
+  std::printf("  %-18s %10s %10s %10s %10s %10s %10s %10s %10s %7s %4s %7s  %s\n", "algorithm", "time", "latency",
+              "handling", "local", "across", "remote", "copies", "reduction", "rounds", "chan", "chunk", "why");
   for (const Selector::Candidate& candidate : selector.explain(collective, bytes)) {
     const char mark = candidate.chosen ? '*' : ' ';
     const std::string algorithm(candidate.algorithm->name);
@@ -105,10 +165,10 @@ void print_candidates(const Selector& selector, Collective collective, std::size
       continue;
     }
     const Prediction& p = candidate.prediction;
-    std::printf("%c %-18s %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %7.0f %4d %7s  %s\n", mark,
+    std::printf("%c %-18s %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %7.0f %4d %7s  %s\n", mark,
                 algorithm.c_str(), p.total() / 1e3, p.latency / 1e3, p.handling / 1e3, p.local_bytes / 1e3,
-                p.remote_bytes / 1e3, p.copies / 1e3, p.reductions / 1e3, candidate.rounds, candidate.choice.channels,
-                human_bytes(candidate.choice.chunk_bytes).c_str(), candidate.reason.c_str());
+                p.across_bytes / 1e3, p.remote_bytes / 1e3, p.copies / 1e3, p.reductions / 1e3, candidate.rounds,
+                candidate.choice.channels, human_bytes(candidate.choice.chunk_bytes).c_str(), candidate.reason.c_str());
   }
 }
 
@@ -125,8 +185,10 @@ nlohmann::json candidates_json(const Selector& selector, Collective collective, 
       row["chunk_bytes"] = candidate.choice.chunk_bytes;
       row["rounds"] = candidate.rounds;
       row["time_ns"] = p.total();
-      row["terms_ns"] = {{"latency", p.latency},           {"handling", p.handling}, {"local_bytes", p.local_bytes},
-                         {"remote_bytes", p.remote_bytes}, {"copies", p.copies},     {"reductions", p.reductions}};
+      row["terms_ns"] = {{"latency", p.latency},           {"handling", p.handling},
+                         {"local_bytes", p.local_bytes},   {"across_bytes", p.across_bytes},
+                         {"remote_bytes", p.remote_bytes}, {"copies", p.copies},
+                         {"reductions", p.reductions}};
     }
     rows.push_back(row);
   }
@@ -185,7 +247,10 @@ nlohmann::json stretches_json(const Selector& selector, Collective collective) {
 
 int run(std::span<const std::string_view> words) {
   const Request request = parse(words);
-  const Placement placement = even_placement(request.ranks, request.hosts);
+  const Placement placement =
+      request.group_of.empty()
+          ? even_placement(request.ranks, request.hosts)
+          : Placement(std::vector<int>(static_cast<std::size_t>(request.ranks), 0), request.group_of);
   const Selector selector(placement.layout(0), request.options);
 
   if (request.json) {
@@ -193,6 +258,7 @@ int run(std::span<const std::string_view> words) {
                                {"hosts", request.hosts},
                                {"ring_bytes", request.options.ring_bytes},
                                {"reproducible", request.options.reproducible},
+                               {"parameters", parameters_json(request)},
                                {"collectives", nlohmann::json::array()}};
     for (const Collective collective : collectives_of(request)) {
       document["collectives"].push_back(request.bytes ? candidates_json(selector, collective, *request.bytes)
@@ -201,9 +267,11 @@ int run(std::span<const std::string_view> words) {
     std::printf("%s\n", document.dump(2).c_str());
     return 0;
   }
+  if (placement.groups() > 1) std::printf("in %d groups, ", placement.groups());
   std::printf("%d ranks on %d host%s, slot ring %s a rank and channel%s\n", request.ranks, request.hosts,
               request.hosts == 1 ? "" : "s", human_bytes(request.options.ring_bytes).c_str(),
               request.options.reproducible ? ", reproducible" : "");
+  print_parameters(request);
   for (const Collective collective : collectives_of(request)) {
     if (request.bytes) {
       print_candidates(selector, collective, *request.bytes);
@@ -216,8 +284,12 @@ int run(std::span<const std::string_view> words) {
 
 }  // namespace
 
-constexpr Command kPlanCommand = {
-    "plan", "[--ranks N] [--hosts H] [--collective NAME] [--bytes B] [--reproducible] [--json]",
-    "Shows which algorithm runs at which size; with --bytes, every candidate, its predicted time and the reason.", run};
+constexpr Command kPlanCommand = {"plan",
+                                  "[--ranks N] [--hosts H] [--collective NAME] [--bytes B] [--reproducible] "
+                                  "[--no-probe | --on MACHINE]\n            [--json]",
+                                  "Shows which algorithm runs at which size; with --bytes, every candidate, its "
+                                  "predicted time and the reason. MACHINE is\n"
+                                  "      a file of lstopo, or hwloc's words: \"pack:2 numa:2 l3:2 core:4 pu:1\".",
+                                  run};
 
 }  // namespace tutti

@@ -64,10 +64,14 @@ struct Row {
 };
 
 // Hosts of one, two, three … ranks, in no order: rail peers are missing and do not ascend.
-Placement uneven_placement(int ranks) {
-  std::vector<int> host_of;
-  for (int rank = 0; rank < ranks; ++rank) host_of.push_back(rank * rank / 2 % 3);
-  return Placement(host_of);
+std::vector<int> uneven_parts(int ranks) {
+  std::vector<int> part_of;
+  for (int rank = 0; rank < ranks; ++rank) part_of.push_back(rank * rank / 2 % 3);
+  return part_of;
+}
+Placement uneven_placement(int ranks) { return Placement(uneven_parts(ranks)); }
+Placement uneven_groups(int ranks) {
+  return {std::vector<int>(static_cast<std::size_t>(ranks), 0), uneven_parts(ranks)};
 }
 
 std::vector<Placement> placements(int ranks, int hosts) {
@@ -79,6 +83,9 @@ std::vector<Placement> placements(int ranks, int hosts) {
   }
   for (int even = 1; even <= std::min(ranks, kEvenHosts); ++even) result.push_back(even_placement(ranks, even));
   if (ranks > 2) result.push_back(uneven_placement(ranks));
+  // One host in groups.
+  for (int even = 2; even <= std::min(ranks, kEvenHosts); even *= 2) result.push_back(grouped_placement(ranks, even));
+  if (ranks > 2) result.push_back(uneven_groups(ranks));
   return result;
 }
 
@@ -94,6 +101,13 @@ std::string context(const Algorithm& algorithm, const Placement& placement, int 
     text += " on hosts";
     for (int rank = 0; rank < std::min(placement.ranks(), 16); ++rank) {
       text += " " + std::to_string(host_of(placement.layout(rank), rank));
+    }
+    if (placement.ranks() > 16) text += " …";
+  }
+  if (placement.groups() > 1) {
+    text += " in groups";
+    for (int rank = 0; rank < std::min(placement.ranks(), 16); ++rank) {
+      text += " " + std::to_string(placement.layout(rank).group_of[rank]);
     }
     if (placement.ranks() > 16) text += " …";
   }

@@ -96,6 +96,8 @@ constexpr Row kRows[] = {
      "parallel channels of a collective; 0: chosen"},
     {Setting::kRingBytes, "TUTTI_RING_BYTES", nullptr, Type::kBytes, "0", 0, kGigabyte, Agreed::kYes,
      "slot ring of a rank and channel; 0: twice the L2 cache"},
+    {Setting::kTuningFile, "TUTTI_TUNING_FILE", nullptr, Type::kText, "", 0, 0, Agreed::kNo,
+     "a file of `tutti tune`, with the same contents on all ranks"},
 };
 // clang-format on
 

@@ -37,8 +37,9 @@ enum class Setting {
   kChunkBytes,            // TUTTI_CHUNK_BYTES      largest chunk; 0: chosen
   kChannels,              // TUTTI_CHANNELS         0: chosen
   kRingBytes,             // TUTTI_RING_BYTES       slot ring of a rank and channel; 0: twice the L2 cache
+  kTuningFile,            // TUTTI_TUNING_FILE      what `tutti tune` has measured; its contents must agree
 };
-inline constexpr std::size_t kSettings = static_cast<std::size_t>(Setting::kRingBytes) + 1;
+inline constexpr std::size_t kSettings = static_cast<std::size_t>(Setting::kTuningFile) + 1;
 
 // The settings of one communicator: the environment's values, overridden by Options::config. Immutable.
 class Config {

@@ -7,7 +7,8 @@
 //   time = hops·latency·passes + rounds·(messages·handling + steps·overhead) + (fill·chunk + bytes) / bandwidth
 //          + copied bytes / copy rate + reduced bytes / reduction rate
 //
-// summed over link classes. passes is 1 where rounds flow, else the rounds of one channel: each waits for its hops.
+// summed over link classes. passes is 1 where rounds flow, else the rounds of one channel: each waits for its hops. On
+// a host, messages that do not fit into a line count twice: the reader finds the line, then fetches the slot.
 namespace tutti {
 
 struct LinkParameters {
@@ -26,6 +27,7 @@ struct CostParameters {
   double step_ns = 1.4;
   double copied_bytes_per_ns = 80;
   double reduced_bytes_per_ns = 80;
+  LinkParameters across{230, 15, 20};  // between groups of one host; where there are none nothing is counted there
 };
 
 // How a call is cut.
@@ -40,12 +42,16 @@ struct Prediction {
   double latency = 0;
   double handling = 0;  // of messages and steps
   double local_bytes = 0;
+  double across_bytes = 0;
   double remote_bytes = 0;
   double copies = 0;
   double reductions = 0;
 
-  double total() const { return latency + handling + local_bytes + remote_bytes + copies + reductions; }
+  double total() const { return latency + handling + local_bytes + across_bytes + remote_bytes + copies + reductions; }
 };
+
+// What an algorithm costs on a layout. Where one host has groups, what passes between them is counted as `across`.
+Cost cost_of(const Algorithm& algorithm, const Layout& layout, double bytes);
 
 Prediction predict(const Cost& cost, const Cut& cut, const CostParameters& parameters);
 

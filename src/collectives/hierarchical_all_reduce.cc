@@ -28,7 +28,7 @@ Cost all_reduce_cost(const Layout& layout, double bytes) {
     cost.copied_bytes = 2 * bytes;
     cost.reduced_bytes = traffic.largest * slice;
   }
-  cost.remote = {2, 4 * (traffic.hosts - 1), 2 * bytes * (traffic.hosts - 1) / traffic.hosts};
+  cost.remote = {2, 4 * (traffic.hosts - 1), 2 * bytes * traffic.rail_share * (traffic.hosts - 1) / traffic.hosts};
   cost.steps = 2 * traffic.smallest + 2 * traffic.hosts;
   cost.copied_bytes += slice;
   cost.reduced_bytes += slice;

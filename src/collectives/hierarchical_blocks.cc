@@ -41,7 +41,7 @@ Cost all_gather_cost(const Layout& layout, double bytes) {
   const double block = bytes / traffic.ranks;
   Cost cost;
   const double carried = traffic.remote_peers / traffic.smallest;
-  cost.remote = {traffic.hosts - 1, traffic.hosts - 1 + carried, block * traffic.remote_peers};
+  cost.remote = {traffic.hosts - 1, traffic.hosts - 1 + carried, block * traffic.remote_peers * traffic.rail_share};
   if (traffic.largest > 1) {
     cost.local = {traffic.hosts, traffic.ranks + carried * traffic.local_peers, bytes};
     cost.copied_bytes = bytes / traffic.smallest;
@@ -56,7 +56,7 @@ Cost reduce_scatter_cost(const Layout& layout, double bytes) {
   const double block = bytes / traffic.ranks;
   Cost cost;
   const double carried = traffic.remote_peers / traffic.smallest;
-  cost.remote = {traffic.hosts - 1, traffic.hosts - 1 + carried, block * traffic.remote_peers};
+  cost.remote = {traffic.hosts - 1, traffic.hosts - 1 + carried, block * traffic.remote_peers * traffic.rail_share};
   cost.reduced_bytes = 2 * traffic.hosts * block;
   if (traffic.largest > 1) {
     cost.local = {traffic.hosts, traffic.ranks + carried * traffic.local_peers, bytes};

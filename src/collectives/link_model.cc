@@ -3,19 +3,6 @@
 #include <fmt/format.h>
 
 namespace tutti {
-namespace {
-
-// Of the classes that there are, the slowest: whoever waits for everybody waits for it.
-const MeasuredLink* slowest(const MeasuredHost& host) {
-  const MeasuredLink* found = nullptr;
-  for (const MeasuredLink& link : host.links) {
-    if (link.links > 0) found = &link;
-  }
-  return found;
-}
-
-}  // namespace
-
 std::string describe(const MeasuredHost& host) {
   std::string text;
   for (int i = 0; i < kLinkClasses; ++i) {
@@ -31,14 +18,6 @@ std::string describe(const MeasuredHost& host) {
     text += fmt::format(" ({} link{})", link.links, link.links == 1 ? "" : "s");
   }
   return text;
-}
-
-CostParameters fit(const MeasuredHost& host, const CostParameters& otherwise) {
-  CostParameters parameters = otherwise;
-  const MeasuredLink* link = slowest(host);
-  if (link == nullptr) return parameters;
-  if (link->hop_ns > 0) parameters.local.latency_ns = link->hop_ns;
-  return parameters;
 }
 
 }  // namespace tutti

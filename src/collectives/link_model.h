@@ -4,10 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "collectives/cost_model.h"
 #include "topology/cpu_place.h"
 
-// From what was measured when the ranks met to the parameters of the cost model.
+// What was measured of a host when its ranks met; see communicator/distances.h for how.
 namespace tutti {
 
 // The links of one class between ranks of one host. Rates are in bytes a nanosecond; 0: not measured.
@@ -28,8 +27,5 @@ struct MeasuredHost {
 
 // For people: "near 57 ns, reads 12.3, stores 3.1, streams 9.8 bytes a ns (1 link)", class by class.
 std::string describe(const MeasuredHost& host);
-
-// What the slowest class of links that there is was found to be; what was not measured is as in `otherwise`.
-CostParameters fit(const MeasuredHost& host, const CostParameters& otherwise);
 
 }  // namespace tutti

@@ -33,6 +33,7 @@ Cost broadcast_cost(const Layout& layout, double bytes) {
   Cost cost;
   traffic.one_to_all(cost, bytes);
   if (traffic.local_peers > 0) cost.local.bytes = bytes;
+  if (traffic.inside) cost.remote.bytes = bytes;
   cost.flows = true;
   cost.steps = 2;
   cost.copied_bytes = bytes;
@@ -68,6 +69,7 @@ Cost scatter_cost(const Layout& layout, double bytes) {
   Cost cost;
   traffic.one_to_all(cost, block);
   if (traffic.local_peers > 0) cost.local.bytes = block;
+  if (traffic.inside) cost.remote.bytes = block;
   cost.flows = true;
   cost.steps = traffic.ranks;
   cost.copied_bytes = bytes - block;

@@ -12,6 +12,7 @@ std::span<const Algorithm> algorithms() {
       one_shot_all_reduce(),
       two_shot_all_reduce(),
       hierarchical_all_reduce(),
+      two_level_all_reduce(),
       ring_all_reduce(),
       recursive_doubling_all_reduce(),
       halving_doubling_all_reduce(),
@@ -19,6 +20,7 @@ std::span<const Algorithm> algorithms() {
 
       one_shot_all_gather(),
       hierarchical_all_gather(),
+      two_level_all_gather(),
       ring_all_gather(),
       recursive_doubling_all_gather(),
       bruck_all_gather(),
@@ -26,6 +28,7 @@ std::span<const Algorithm> algorithms() {
 
       two_shot_reduce_scatter(),
       hierarchical_reduce_scatter(),
+      two_level_reduce_scatter(),
       ring_reduce_scatter(),
       recursive_halving_reduce_scatter(),
       pat_reduce_scatter(),
@@ -33,11 +36,13 @@ std::span<const Algorithm> algorithms() {
       one_shot_broadcast(),
       two_shot_broadcast(),
       hierarchical_broadcast(),
+      two_level_broadcast(),
       binomial_broadcast(),
       chain_broadcast(),
 
       one_shot_reduce(),
       hierarchical_reduce(),
+      two_level_reduce(),
       binomial_reduce(),
       chain_reduce(),
 
@@ -53,6 +58,7 @@ std::span<const Algorithm> algorithms() {
 
       one_shot_barrier(),
       hierarchical_barrier(),
+      two_level_barrier(),
       dissemination_barrier(),
 
       vector_form(one_shot_all_gather()),

@@ -14,6 +14,8 @@ struct Condition {
 };
 inline constexpr Condition kAlways{[](const Layout&) { return true; }, {}};
 inline constexpr Condition kSeveralHosts{[](const Layout& layout) { return layout.hosts > 1; }, "several hosts"};
+inline constexpr Condition kSeveralGroups{[](const Layout& layout) { return layout.groups > 1; },
+                                          "several NUMA nodes or caches with ranks on one host"};
 inline constexpr Condition kPowerOfTwo{[](const Layout& layout) { return is_power_of_two(layout.ranks); },
                                        "a power of two of ranks"};
 
@@ -102,5 +104,12 @@ Algorithm hierarchical_reduce_scatter();
 Algorithm hierarchical_broadcast();
 Algorithm hierarchical_reduce();
 Algorithm hierarchical_barrier();
+
+Algorithm two_level_all_reduce();
+Algorithm two_level_all_gather();
+Algorithm two_level_reduce_scatter();
+Algorithm two_level_broadcast();
+Algorithm two_level_reduce();
+Algorithm two_level_barrier();
 
 }  // namespace tutti

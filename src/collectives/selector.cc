@@ -19,6 +19,7 @@ constexpr double kTypicalBytesPerRank = 4 << 20;
 // See the promise of Algorithm::cost.
 Cost scaled(Cost cost, double bytes) {
   cost.local.bytes *= bytes;
+  cost.across.bytes *= bytes;
   cost.remote.bytes *= bytes;
   cost.copied_bytes *= bytes;
   cost.reduced_bytes *= bytes;
@@ -41,7 +42,7 @@ Selector::Row Selector::make_row(const Algorithm& algorithm) const {
   row.algorithm = &algorithm;
   row.index = static_cast<std::uint16_t>(&algorithm - algorithms().data());
   row.chunking = algorithm.chunking(layout_);
-  row.cost = algorithm.cost(layout_, 1);
+  row.cost = cost_of(algorithm, layout_, 1);
   row.chunk_bytes = chunk_bytes_for(row.chunking, layout_, limits_, row.cost.flows);
   return row;
 }
@@ -67,6 +68,16 @@ Selector::Judgement Selector::judge(const Row& row, double bytes) const {
   return judgement;
 }
 
+const Tuning::Choice* Selector::measured(Collective collective, std::size_t bytes) const {
+  const Tuning::Choice* found = nullptr;
+  for (const Tuning::Choice& choice : options_.choices) {
+    if (choice.collective != collective || choice.ranks != layout_.ranks || choice.hosts != layout_.hosts) continue;
+    const bool covers = collective == Collective::kAllToAllV ? choice.from_bytes == 0 : choice.from_bytes <= bytes;
+    if (covers && (found == nullptr || found->from_bytes <= choice.from_bytes)) found = &choice;
+  }
+  return found;
+}
+
 void Selector::fill(Collective collective) {
   const std::vector<Row> rows = candidates(collective);
   if (rows.empty()) {
@@ -77,15 +88,36 @@ void Selector::fill(Collective collective) {
   for (std::size_t index = 0; index < kClasses; ++index) {
     const double bytes = collective == Collective::kAllToAllV ? kTypicalBytesPerRank * layout_.ranks
                                                               : static_cast<double>(class_bytes(index));
+    Choice& taken = table_[static_cast<std::size_t>(collective)][index];
+    const Tuning::Choice* wanted = measured(collective, class_bytes(index));
+    const auto named = std::ranges::find_if(
+        rows, [wanted](const Row& row) { return wanted != nullptr && row.algorithm->name == wanted->algorithm; });
+    if (named != rows.end()) {
+      taken = judge(*named, bytes).choice;
+      continue;
+    }
     double shortest = judge(rows.front(), bytes).prediction.total();
     for (const Row& row : rows) shortest = std::min(shortest, judge(row, bytes).prediction.total());
     for (const Row& row : rows) {
       const Judgement judgement = judge(row, bytes);
       if (judgement.prediction.total() > shortest * kTie) continue;
-      table_[static_cast<std::size_t>(collective)][index] = judgement.choice;
+      taken = judgement.choice;
       break;
     }
   }
+}
+
+std::uint64_t Selector::hash() const {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, 64 bits, over words
+  for (const auto& choices : table_) {
+    for (const Choice& choice : choices) {
+      for (const std::uint64_t word :
+           {std::uint64_t{choice.algorithm}, std::uint64_t{choice.channels}, std::uint64_t{choice.chunk_bytes}}) {
+        hash = (hash ^ word) * 0x100000001b3;
+      }
+    }
+  }
+  return hash;
 }
 
 std::vector<Selector::Candidate> Selector::explain(Collective collective, std::size_t bytes) const {
@@ -120,11 +152,15 @@ std::vector<Selector::Candidate> Selector::explain(Collective collective, std::s
   });
 
   const bool overridden = override_.of(collective) != nullptr;
+  const Tuning::Choice* wanted = overridden ? nullptr : measured(collective, class_bytes(size_class(bytes)));
   for (Candidate& candidate : result) {
     if (!candidate.possible) continue;
     const double ratio = candidate.prediction.total() / best;
     if (candidate.chosen) {
-      candidate.reason = overridden ? "asked for by TUTTI_ALGO" : "shortest predicted time, or the simplest of a tie";
+      const bool named = wanted != nullptr && candidate.algorithm->name == wanted->algorithm;
+      candidate.reason = overridden ? "asked for by TUTTI_ALGO"
+                         : named    ? "chosen by the tuning file"
+                                    : "shortest predicted time, or the simplest of a tie";
     } else if (overridden) {
       candidate.reason = "not asked for by TUTTI_ALGO";
     } else if (ratio < kTie) {

@@ -11,6 +11,7 @@
 #include "collectives/algorithm_override.h"
 #include "collectives/cost_model.h"
 #include "collectives/cutting.h"
+#include "collectives/tuning.h"
 #include "schedule/algorithm.h"
 #include "schedule/layout.h"
 
@@ -32,6 +33,7 @@ struct SelectorOptions {
   bool all_channels = false;         // TUTTI_CHANNELS was given: use them all
   bool reproducible = false;
   CostParameters parameters;
+  std::vector<Tuning::Choice> choices;  // that were measured, ascending by size; only those of this layout count
 };
 
 // Picks algorithm, channels and chunk length for every collective and size, from agreed values only, so that all ranks
@@ -47,6 +49,9 @@ class Selector {
   const Choice& choose(Collective collective, std::size_t bytes) const {
     return table_[static_cast<std::size_t>(collective)][size_class(bytes)];
   }
+
+  // Over all choices: ranks that choose alike have the same.
+  std::uint64_t hash() const;
 
   // One algorithm of a collective, with what the model says about it at one size.
   struct Candidate {
@@ -92,6 +97,8 @@ class Selector {
   };
   Row make_row(const Algorithm& algorithm) const;
   std::vector<Row> candidates(Collective collective) const;
+  // What a tuning file says for this size; null: nothing.
+  const Tuning::Choice* measured(Collective collective, std::size_t bytes) const;
   Judgement judge(const Row& row, double bytes) const;
   void fill(Collective collective);
 

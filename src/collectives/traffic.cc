@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-Traffic::Traffic(const Layout& layout) : ranks(layout.ranks), hosts(layout.hosts) {
+Traffic::Traffic(const Layout& layout) : ranks(layout.ranks), hosts(layout.hosts), inside(layout.inside_host) {
   largest = smallest = host_size(layout, 0);
   for (int host = 0; host < layout.hosts; ++host) {
     const double size = host_size(layout, host);
@@ -18,6 +18,9 @@ Traffic::Traffic(const Layout& layout) : ranks(layout.ranks), hosts(layout.hosts
   }
   local_peers = largest - 1;
   remote_peers = ranks - smallest;
+  if (!inside) return;
+  remote_pairs = remote_peers;
+  rail_share = 1 / smallest;
 }
 
 void Traffic::all_pairs(Cost& cost, double bytes) const {
@@ -64,7 +67,7 @@ void Traffic::shifted(Cost& cost, double distance, double bytes) const {
   if (hosts > 1) {
     cost.remote.hops += 1;
     cost.remote.messages += 2;
-    cost.remote.bytes += (consecutive ? std::min(distance, largest) : largest) * bytes;
+    cost.remote.bytes += (inside ? 1 : consecutive ? std::min(distance, largest) : largest) * bytes;
     return;
   }
   cost.local.hops += 1;

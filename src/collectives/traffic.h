@@ -6,7 +6,8 @@
 // Counting for cost functions: how many peers and how many bytes meet which kind of link.
 //
 // An end of a local link is a rank, an end of a remote link is a host: its ranks share the wire. Bytes are those that
-// come in (or go out, where that is more) at the busiest end.
+// come in (or go out, where that is more) at the busiest end. Where the layout's hosts are groups of one host
+// (as_groups()), what is counted as remote crosses between groups, and an end of that is a rank as well.
 namespace tutti {
 
 struct Traffic {
@@ -20,6 +21,9 @@ struct Traffic {
   double remote_peers = 0;  // of a rank on the smallest host
   double remote_pairs = 0;  // (rank on it, rank elsewhere) of the host that has most of them
   bool consecutive = true;  // the ranks of each host are consecutive numbers
+  bool inside = false;      // hosts are groups of one host
+  // Of what a host exchanges along its rails, this share passes the busiest end: all of it through a wire.
+  double rail_share = 1;
 
   // Every rank takes `bytes` from each other rank.
   void all_pairs(Cost& cost, double bytes) const;

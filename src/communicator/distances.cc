@@ -50,6 +50,7 @@ struct Samples {
 Distances::Distances(std::vector<Rank> ranks) : ranks_(std::move(ranks)) { measure(); }
 
 Distances Distances::among(std::span<const int> members) const {
+  if (ranks_.empty()) return {};
   std::vector<int> new_rank(ranks_.size(), -1);
   for (std::size_t i = 0; i < members.size(); ++i) {
     new_rank[static_cast<std::size_t>(members[i])] = static_cast<int>(i);
@@ -132,6 +133,41 @@ void Distances::measure() {
     link.store_rate = median(samples[i].store);
     link.stream_rate = median(samples[i].stream);
   }
+}
+
+Distances::Grouping Distances::grouping() const {
+  for (int CpuPlace::*kind : {&CpuPlace::numa_node, &CpuPlace::cache}) {
+    std::map<int, int> sizes;
+    bool all_known = !ranks_.empty();
+    for (const Rank& rank : ranks_) {
+      all_known &= rank.host == ranks_.front().host && rank.place.*kind != Machine::kUnknown;
+      ++sizes[rank.place.*kind];
+    }
+    if (!all_known || sizes.size() < 2 || sizes.size() == ranks_.size()) continue;
+    Grouping grouping;
+    for (const Rank& rank : ranks_) grouping.group_of.push_back(rank.place.*kind);
+    grouping.within = slowest_within(kind);
+    return grouping;
+  }
+  return {};
+}
+
+// What was measured inside groups, else what hwloc says of the different places in them.
+LinkClass Distances::slowest_within(int CpuPlace::*kind) const {
+  std::optional<LinkClass> measured;
+  LinkClass told = LinkClass::kNear;
+  std::map<int, CpuPlace> first;  // of a group
+  for (std::size_t a = 0; a < ranks_.size(); ++a) {
+    const CpuPlace& place = ranks_[a].place;
+    const CpuPlace& other = first.emplace(place.*kind, place).first->second;
+    told = std::max(told, told_class(place, other).value_or(LinkClass::kNear));
+    for (const ProbedLink& link : ranks_[a].links) {
+      if (link.hop_ns == 0 || ranks_[link.member].place.*kind != place.*kind) continue;
+      const auto link_class_of = link_class(static_cast<int>(a), static_cast<int>(link.member));
+      if (link_class_of) measured = std::max(measured.value_or(LinkClass::kNear), *link_class_of);
+    }
+  }
+  return measured.value_or(told);
 }
 
 std::vector<std::byte> encode_measurements(const LinkProbeResult& result, std::span<const int> members) {

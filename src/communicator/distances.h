@@ -25,6 +25,7 @@ class Distances {
     std::vector<ProbedLink> links;  // ProbedLink::member is a rank of the communicator
   };
 
+  // Nothing is known, and nothing can be told of any rank.
   Distances() = default;
   explicit Distances(std::vector<Rank> ranks);
 
@@ -36,10 +37,20 @@ class Distances {
   // Measured distance decides whether a link is near, hwloc how far it is otherwise. Nothing: neither says anything.
   std::optional<LinkClass> link_class(int a, int b) const;
   const MeasuredHost& measured() const { return measured_; }
+
+  // Groups of ranks that are closer to each other than to the rest.
+  struct Grouping {
+    std::vector<int> group_of;            // by rank; empty: there is nothing to group
+    LinkClass within = LinkClass::kNear;  // the slowest class inside a group
+  };
+  // The ranks of each NUMA node, or else of each cache, where hwloc knows of every rank where it is, there are several
+  // such groups and one of them has several ranks. Only of communicators on one host.
+  Grouping grouping() const;
   const std::vector<Rank>& ranks() const { return ranks_; }
 
  private:
   std::optional<LinkClass> corrected(const CpuPlace& a, const CpuPlace& b, double hop_ns) const;
+  LinkClass slowest_within(int CpuPlace::*kind) const;
   void measure();
 
   std::vector<Rank> ranks_;

@@ -47,12 +47,16 @@ bool enough_hardware_threads(std::span<const int> members, std::span<const RankF
 
 Distances find_distances(const HostGroup& group, std::span<const RankFacts> facts, ControlPlane& control,
                          const Health& health, Deadline deadline) {
+  const bool measured = somebody_measures(group, facts);
+  const bool one_place =
+      std::ranges::all_of(facts, [&facts](const RankFacts& fact) { return fact.place == facts.front().place; });
+  if (!measured && one_place) return {};
   std::vector<Distances::Rank> ranks(facts.size());
   for (std::size_t rank = 0; rank < facts.size(); ++rank) {
     ranks[rank].host = group.leader_of[rank];
     ranks[rank].place = facts[rank].place;
   }
-  if (!somebody_measures(group, facts)) return Distances(std::move(ranks));
+  if (!measured) return Distances(std::move(ranks));
 
   std::vector<std::byte> mine;
   if (group.members.size() > 1 && enough_hardware_threads(group.members, facts)) {

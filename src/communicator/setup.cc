@@ -6,11 +6,14 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "collectives/fitting.h"
+#include "collectives/tuning.h"
 #include "communicator/links.h"
 #include "communicator/probing.h"
 #include "topology/machine.h"
@@ -52,6 +55,7 @@ struct Facts {
   std::vector<std::string> hosts;        // by rank
   std::vector<std::vector<int>> usable;  // by rank: hardware threads that it may run on
   std::vector<CpuPlace> places;          // by rank
+  std::vector<std::uint64_t> tunings;    // by rank: what is in its tuning file
 
   std::vector<RankFacts> by_rank() const {
     std::vector<RankFacts> result;
@@ -63,7 +67,7 @@ struct Facts {
 constexpr std::size_t kLongestHost = 4096;
 constexpr std::size_t kMostHardwareThreads = 8192;
 
-std::vector<std::byte> own_facts(const Config& config, int rank) {
+std::vector<std::byte> own_facts(const Config& config, const Tuning& tuning, int rank) {
   const std::vector<int>& usable = machine_of_process().usable;
   ByteWriter writer;
   writer.u64(wished_ring_bytes(config));
@@ -75,6 +79,7 @@ std::vector<std::byte> own_facts(const Config& config, int rank) {
   for (const int object : {place.package, place.numa_node, place.cache}) {
     writer.u32(static_cast<std::uint32_t>(object));
   }
+  writer.u64(tuning.hash);
   return writer.take();
 }
 
@@ -88,13 +93,46 @@ void take_facts(Facts& facts, std::span<const std::byte> answer) {
   CpuPlace place;
   for (int* object : {&place.package, &place.numa_node, &place.cache}) *object = static_cast<int>(reader.u32());
   facts.places.push_back(place);
+  facts.tunings.push_back(reader.u64());
   reader.finish();
 }
 
-Facts exchange_facts(ControlPlane& control, const Config& config, int rank, Deadline deadline) {
+// All ranks find the same two.
+void compare_tunings(const ControlPlane& control, const Facts& facts) {
+  const auto other =
+      std::ranges::find_if(facts.tunings, [&facts](std::uint64_t hash) { return hash != facts.tunings.front(); });
+  if (other == facts.tunings.end()) return;
+  const auto rank = static_cast<int>(other - facts.tunings.begin());
+  const auto says = [](std::uint64_t hash) {
+    return hash == 0 ? std::string("none") : fmt::format("one with the contents {:016x}", hash);
+  };
+  throw Error(ErrorCode::kMismatch,
+              fmt::format("the ranks have different tuning files: {} has {}, {} has {}; set TUTTI_TUNING_FILE on all "
+                          "ranks to files with the same contents, or on none",
+                          control.describe(0), says(facts.tunings.front()), control.describe(rank), says(*other)),
+              rank);
+}
+
+// All choose from the same numbers; processors that calculate otherwise may still differ. Connections can be made when
+// all have come here: then all listen.
+void compare_choices(ControlPlane& control, const Selector& selector, Deadline deadline) {
+  ByteWriter writer;
+  writer.u64(selector.hash());
+  const auto answers = control.all_gather(writer.view(), deadline);
+  const auto other = std::ranges::find_if(answers, [&](const auto& answer) { return answer != answers.front(); });
+  if (other == answers.end()) return;
+  const auto rank = static_cast<int>(other - answers.begin());
+  throw Error(ErrorCode::kMismatch,
+              fmt::format("{} and {} would run calls in different ways though they agree on all settings: they run "
+                          "different versions of tutti, or builds that calculate differently",
+                          control.describe(0), control.describe(rank)),
+              rank);
+}
+
+Facts exchange_facts(ControlPlane& control, const Config& config, const Tuning& tuning, int rank, Deadline deadline) {
   Facts facts;
   facts.ring_bytes = wished_ring_bytes(config);
-  for (const auto& answer : control.all_gather(own_facts(config, rank), deadline)) {
+  for (const auto& answer : control.all_gather(own_facts(config, tuning, rank), deadline)) {
     const int from = static_cast<int>(facts.hosts.size());
     try {
       take_facts(facts, answer);
@@ -102,6 +140,7 @@ Facts exchange_facts(ControlPlane& control, const Config& config, int rank, Dead
       throw Error(error.code(), fmt::format("{}: {}", control.describe(from), error.what()), from);
     }
   }
+  compare_tunings(control, facts);
   facts.ring_bytes = facts.ring_bytes / SegmentLayout::kPage * SegmentLayout::kPage;
   return facts;
 }
@@ -173,7 +212,9 @@ void connect_everyone(Session::Parts& parts) {
 
 Config configure(const Options& options, const std::function<Membership(const Config&)>& find_membership) {
   try {
-    return Config::from_environment().with(options.config);
+    const Config config = Config::from_environment().with(options.config);
+    load_tuning(config.text(Setting::kTuningFile));
+    return config;
   } catch (const Error& error) {
     try {
       const Config readable = Config::readable(options.config);
@@ -213,7 +254,8 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   parts.reproducible = options.reproducible;
   parts.timeout = options.timeout;
   parts.log = std::make_unique<OperationLog>();
-  parts.placement = Placement(parts.group->leader_of);
+  const Distances::Grouping grouping = parts.distances.grouping();
+  parts.placement = Placement(parts.group->leader_of, grouping.group_of);
   parts.layout = parts.placement.layout(rank);
   parts.channels = make_channels(parts.layout, *parts.group);
   for (const auto& channel : parts.channels) channel->set_cache_share(cache_share(*parts.group));
@@ -226,7 +268,10 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   selection.reproducible = options.reproducible;
   selection.algorithm = config.text(Setting::kAlgorithm);
   selection.chunk_bytes = static_cast<std::size_t>(config.integer(Setting::kChunkBytes));
-  selection.parameters = fit(parts.distances.measured(), selection.parameters);
+  selection.parameters = fit(parts.distances.measured(), parts.tuning,
+                             parts.layout.groups > 1 ? std::optional(grouping.within) : std::nullopt)
+                             .parameters;
+  selection.choices = parts.tuning.choices;
   parts.selector = std::make_unique<Selector>(parts.layout, selection);
 
   connect_everyone(parts);
@@ -239,6 +284,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   complete_membership(membership, deadline);
 
   Session::Parts parts;
+  parts.tuning = load_tuning(config.text(Setting::kTuningFile));
   parts.health = std::make_unique<Health>(membership.ranks);
   parts.control = ControlPlane::meet(membership, config, *parts.health);
   ControlPlane& control = *parts.control;
@@ -254,7 +300,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   request.directory = config.text(Setting::kShmDir);
   Facts facts;
   try {
-    facts = exchange_facts(control, config, membership.rank, deadline);
+    facts = exchange_facts(control, config, parts.tuning, membership.rank, deadline);
   } catch (const Error&) {
     remove_socket_files(request.key, request.directory, request.rank);
     throw;
@@ -270,7 +316,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   parts.distances = find_distances(*parts.group, known, control, *parts.health, deadline);
   complete(parts, config, options, membership.rank);
 
-  if (parts.layout.hosts > 1) control.all_gather({}, deadline);  // connections can be made only when all listen
+  if (parts.layout.hosts > 1) compare_choices(control, *parts.selector, deadline);
   parts.setup_seconds = seconds_since(start);
   if (const MeasuredHost& measured = parts.distances.measured(); measured.line_ns > 0) {
     log_info("communicator \"{}\": links {}; in the own cache {:.1f} ns, copies {:.1f} bytes a ns", options.name,

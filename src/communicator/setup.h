@@ -7,6 +7,7 @@
 #include <span>
 
 #include "bootstrap/membership.h"
+#include "collectives/tuning.h"
 #include "communicator/distances.h"
 #include "communicator/session.h"
 #include "tutti/communicator.h"
@@ -29,6 +30,7 @@ struct Session::Parts {
   std::vector<std::unique_ptr<Transport>> transports;
   std::unique_ptr<Selector> selector;
   Distances distances;
+  Tuning tuning;
   std::unique_ptr<ControlPlane> control;
   bool spin = true;
   std::chrono::milliseconds timeout{0};  // of calls without a limit of their own; 0: none

@@ -68,8 +68,10 @@ class Split {
     try {
       config_ = heritage_.config.with(options_.config);
       wish_.alone = config_.flag(Setting::kShmDisable);
-      wish_.agreement = config_.agreement_hash();
+      tuning_ = load_tuning(config_.text(Setting::kTuningFile));
+      wish_.agreement = config_.agreement_hash() ^ tuning_.hash;
       wish_.agreement_text = config_.agreement_text();
+      if (tuning_.hash != 0) wish_.agreement_text += fmt::format(" tuning file {:016x}", tuning_.hash);
     } catch (const Error& error) {
       wish_.refusal = error;
     }
@@ -107,6 +109,7 @@ class Split {
     parts.group = std::make_unique<HostGroup>(std::move(group));
     reserve_area(*parts.group);
     parts.spin = heritage_.spin;
+    parts.tuning = std::move(tuning_);
     parts.distances = heritage_.distances.among(members);
     complete(parts, config_, options_, subset.rank);
   }
@@ -156,6 +159,7 @@ class Split {
   const Heritage heritage_;
   Options options_;
   Config config_;
+  Tuning tuning_;
   const std::uint64_t number_;
   SplitExchange exchange_;
   SplitWish wish_;

@@ -78,6 +78,7 @@ struct Cost {
     double fill = 0;      // messages of one chunk that must pass before these bytes begin to flow
   };
   Link local;                // between ranks of one host; an end is a rank
+  Link across;               // between groups of one host; an end is a rank. Filled in by the selector (see cost_of())
   Link remote;               // between hosts; an end is a host, whose ranks share the wire
   double steps = 0;          // steps executed by the busiest rank, per round
   double copied_bytes = 0;   // bytes copied on the busiest rank before others can go on: into slots, in scratch

@@ -17,7 +17,28 @@ struct Layout {
   const std::uint16_t* host_of = nullptr;     // [ranks] host of each rank; hosts are numbered by their lowest rank
   const std::uint16_t* by_host = nullptr;     // [ranks] ranks listed host by host, ascending within each
   const std::uint16_t* host_first = nullptr;  // [hosts+1] where each host's ranks begin in by_host
+  // Groups of ranks within the only host that are closer to each other than to the rest: those of a NUMA node, or of a
+  // cache. Arrays as for hosts. 1: there are several hosts, or nothing to group.
+  int groups = 1;
+  const std::uint16_t* group_of = nullptr;
+  const std::uint16_t* by_group = nullptr;
+  const std::uint16_t* group_first = nullptr;
+  bool inside_host = false;  // its "hosts" are the groups of one host: see as_groups()
 };
+
+// The groups of one host as if each were a host: for what is the same one level further in. Several hosts, and a host
+// without groups, stay as they are.
+TUTTI_HOST_DEVICE constexpr Layout as_groups(const Layout& layout) {
+  if (layout.hosts > 1 || layout.groups == 1) return layout;
+  Layout groups = layout;
+  groups.hosts = layout.groups;
+  groups.host_of = layout.group_of;
+  groups.by_host = layout.by_group;
+  groups.host_first = layout.group_first;
+  groups.groups = 1;
+  groups.inside_host = true;
+  return groups;
+}
 
 TUTTI_HOST_DEVICE constexpr int host_of(const Layout& layout, int rank) {
   return layout.hosts == 1 ? 0 : layout.host_of[rank];

@@ -117,6 +117,12 @@ TUTTI_HOST_DEVICE constexpr void for_each_member(const Layout& layout, PeerSet s
     case kRailPeers:
       detail::for_each_rail_peer(layout, f);
       return;
+    case kGroupPeers:
+      if (layout.groups > 1) for_each_member(as_groups(layout), kHostPeers, f);
+      return;
+    case kGroupRailPeers:
+      if (layout.groups > 1) for_each_member(as_groups(layout), kRailPeers, f);
+      return;
     case kTreeChildren:
     case kMirrorChildren: {
       const Tree tree = set == kTreeChildren ? Tree::kFirst : Tree::kMirror;

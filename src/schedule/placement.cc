@@ -4,36 +4,58 @@
 
 namespace tutti {
 
+Placement::Parts::Parts(const std::vector<int>& part_of) {
+  std::unordered_map<int, std::uint16_t> numbers;
+  for (const int value : part_of) {
+    of.push_back(numbers.emplace(value, static_cast<std::uint16_t>(numbers.size())).first->second);
+  }
+  count = static_cast<int>(numbers.size());
+
+  first.assign(static_cast<std::size_t>(count) + 1, 0);
+  for (const std::uint16_t part : of) ++first[part + 1u];
+  for (std::size_t part = 0; part < numbers.size(); ++part) {
+    first[part + 1] = static_cast<std::uint16_t>(first[part + 1] + first[part]);
+  }
+  ranks.resize(of.size());
+  std::vector<std::uint16_t> next(first.begin(), first.end());
+  for (std::size_t rank = 0; rank < of.size(); ++rank) ranks[next[of[rank]]++] = static_cast<std::uint16_t>(rank);
+}
+
 Placement::Placement(int ranks) : Placement(std::vector<int>(static_cast<std::size_t>(ranks), 0)) {}
 
-Placement::Placement(const std::vector<int>& host_of) : ranks_(static_cast<int>(host_of.size())) {
-  std::unordered_map<int, std::uint16_t> numbers;
-  for (const int value : host_of) {
-    host_of_.push_back(numbers.emplace(value, static_cast<std::uint16_t>(numbers.size())).first->second);
-  }
-  hosts_ = static_cast<int>(numbers.size());
+Placement::Placement(const std::vector<int>& host_of) : Placement(host_of, {}) {}
 
-  host_first_.assign(static_cast<std::size_t>(hosts_) + 1, 0);
-  for (const std::uint16_t host : host_of_) ++host_first_[host + 1u];
-  for (int host = 0; host < hosts_; ++host) {
-    host_first_[host + 1] = static_cast<std::uint16_t>(host_first_[host + 1] + host_first_[host]);
-  }
-  by_host_.resize(host_of_.size());
-  std::vector<std::uint16_t> next(host_first_.begin(), host_first_.end());
-  for (int rank = 0; rank < ranks_; ++rank) by_host_[next[host_of_[rank]]++] = static_cast<std::uint16_t>(rank);
-}
+Placement::Placement(const std::vector<int>& host_of, const std::vector<int>& group_of)
+    : ranks_(static_cast<int>(host_of.size())),
+      hosts_(host_of),
+      groups_(hosts_.count > 1 || group_of.empty() ? std::vector<int>(host_of.size(), 0) : group_of) {}
 
 Layout Placement::layout(int rank) const {
-  return {ranks_, rank, hosts_, host_of_.data(), by_host_.data(), host_first_.data()};
+  Layout layout{ranks_, rank, hosts_.count, hosts_.of.data(), hosts_.ranks.data(), hosts_.first.data()};
+  layout.groups = groups_.count;
+  layout.group_of = groups_.of.data();
+  layout.by_group = groups_.ranks.data();
+  layout.group_first = groups_.first.data();
+  return layout;
 }
 
-Placement even_placement(int ranks, int hosts) {
-  std::vector<int> host_of;
-  for (int host = 0; host < hosts; ++host) {
-    const int size = ranks / hosts + (host < ranks % hosts ? 1 : 0);
-    host_of.insert(host_of.end(), static_cast<std::size_t>(size), host);
+namespace {
+
+std::vector<int> even_parts(int ranks, int parts) {
+  std::vector<int> part_of;
+  for (int part = 0; part < parts; ++part) {
+    const int size = ranks / parts + (part < ranks % parts ? 1 : 0);
+    part_of.insert(part_of.end(), static_cast<std::size_t>(size), part);
   }
-  return Placement(host_of);
+  return part_of;
+}
+
+}  // namespace
+
+Placement even_placement(int ranks, int hosts) { return Placement(even_parts(ranks, hosts)); }
+
+Placement grouped_placement(int ranks, int groups) {
+  return {std::vector<int>(static_cast<std::size_t>(ranks), 0), even_parts(ranks, groups)};
 }
 
 }  // namespace tutti

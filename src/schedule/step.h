@@ -36,7 +36,9 @@ inline constexpr PeerSet kHostPeers = 0xFFFD;       // all other ranks on this r
 inline constexpr PeerSet kRailPeers = 0xFFFC;       // the ranks with this rank's place on every other host
 inline constexpr PeerSet kTreeChildren = 0xFFFB;    // this rank's children in the first tree of the double binary tree
 inline constexpr PeerSet kMirrorChildren = 0xFFFA;  // its children in the second tree
-inline constexpr PeerSet kFirstNamedSet = 0xFFFA;
+inline constexpr PeerSet kGroupPeers = 0xFFF9;      // all other ranks of this rank's group on its host
+inline constexpr PeerSet kGroupRailPeers = 0xFFF8;  // the ranks with this rank's place in every other group
+inline constexpr PeerSet kFirstNamedSet = 0xFFF8;
 inline constexpr int kMaxRanks = kFirstNamedSet - 1;
 // One reduction combines at most so many operands, the own source included.
 inline constexpr int kMaxOperands = 1024;

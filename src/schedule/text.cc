@@ -41,6 +41,10 @@ std::string text(PeerSet set) {
       return "host peers";
     case kRailPeers:
       return "rail peers";
+    case kGroupPeers:
+      return "group peers";
+    case kGroupRailPeers:
+      return "group rail peers";
     case kTreeChildren:
       return "tree children";
     case kMirrorChildren:

@@ -102,6 +102,7 @@ TEST(Config, RefusesAWrongValueOfEverySettingByNameAndSaysWhatIsAllowed) {
       {"TUTTI_CHUNK_BYTES", "2G", "bytes from 0 to 1073741824"},
       {"TUTTI_CHANNELS", "5", "a whole number from 0 to 4"},
       {"TUTTI_RING_BYTES", "64KB", "bytes from 0 to 1073741824"},
+      {"TUTTI_TUNING_FILE", endless, "at most 4000 characters"},
   };
   const std::string all = Config().describe();
   std::size_t known = 0;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/cost_model.h"
 #include "collectives/layouts.h"
 #include "collectives/registry.h"
 #include "schedule/placement.h"
@@ -78,8 +79,12 @@ TEST_P(EveryAlgorithm, CostsTheSameForEveryRankAndInProportionToBytes) {
   for (const int ranks : {1, 2, 6, 16}) {
     for (const Placement& placement : placements(ranks)) {
       if (!algorithm.applies(placement.layout(0))) continue;
-      const Cost one = algorithm.cost(placement.layout(0), 1000);
-      const Cost two = algorithm.cost(placement.layout(ranks - 1), 3000);
+      const Cost one = cost_of(algorithm, placement.layout(0), 1000);
+      const Cost two = cost_of(algorithm, placement.layout(ranks - 1), 3000);
+      EXPECT_NEAR(two.across.bytes, 3 * one.across.bytes, 1e-6);
+      EXPECT_EQ(two.across.hops, one.across.hops);
+      EXPECT_EQ(two.across.messages, one.across.messages);
+      EXPECT_EQ(one.across.hops > 0, placement.groups() > 1);
       EXPECT_NEAR(two.local.bytes, 3 * one.local.bytes, 1e-6);
       EXPECT_NEAR(two.remote.bytes, 3 * one.remote.bytes, 1e-6);
       EXPECT_NEAR(two.copied_bytes, 3 * one.copied_bytes, 1e-6);
@@ -113,11 +118,17 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAlgorithm, testing::ValuesIn(algorithm
                            return std::string(name(info.param.collective)) + "_" + std::string(info.param.name);
                          });
 
+// On which a row applies, if it does anywhere.
+Placement placement_for(const Algorithm& row, int ranks, int parts) {
+  if (row.condition == "several hosts") return even_placement(ranks, parts);
+  return row.name == "two_level" ? grouped_placement(ranks, parts) : Placement(ranks);
+}
+
 // Only where the need does not depend on root, place or host.
 TEST(Chunking, StatesTheLeastNumberOfSlots) {
   int checked = 0;
   for (const Algorithm& row : algorithms()) {
-    const Placement placement = row.condition == "several hosts" ? even_placement(16, 4) : Placement(16);
+    const Placement placement = placement_for(row, 16, 4);
     if (row.chunking(placement.layout(0)).slot_chunks == 1) continue;
     EXPECT_TRUE(verify_stinted(row, placement, 0, 0).right);
     EXPECT_FALSE(verify_stinted(row, placement, 1, 0).right) << name(row.collective) << " " << row.name;
@@ -129,7 +140,7 @@ TEST(Chunking, StatesTheLeastNumberOfSlots) {
 TEST(Chunking, StatesAWindowOfTwoOnlyWhereOneDeadlocks) {
   int checked = 0;
   for (const Algorithm& row : algorithms()) {
-    const Placement placement = row.condition == "several hosts" ? even_placement(14, 2) : Placement(14);
+    const Placement placement = placement_for(row, 14, 2);
     if (!row.applies(placement.layout(0)) || row.chunking(placement.layout(0)).window == 1) continue;
     const Verdict verdict = verify_stinted(row, placement, 0, 1);
     EXPECT_NE(verdict.counterexample.find("deadlock"), std::string::npos) << name(row.collective) << " " << row.name;

@@ -17,6 +17,7 @@
 #include "collectives/recursive_doubling.h"
 #include "collectives/registry.h"
 #include "collectives/ring.h"
+#include "collectives/two_level.h"
 #include "collectives/two_shot.h"
 
 namespace tutti {
@@ -49,15 +50,16 @@ constexpr int fit_for_devices() {
 }
 
 TEST(Generators, AreConstantExpressions) {
-  constexpr int kGenerators =
-      fit_for_devices<BinomialBroadcast, BinomialGather, BinomialReduce, BinomialScatter, BruckAllGather, BruckAllToAll,
-                      ChainBroadcast, ChainReduce, DisseminationBarrier, DoubleTreeAllReduce, HalvingDoublingAllReduce,
-                      RecursiveHalvingReduceScatter, HierarchicalAllReduce, HierarchicalAllGather,
-                      HierarchicalReduceScatter, HierarchicalBroadcast, HierarchicalReduce, HierarchicalBarrier,
-                      OneShotAllReduce, OneShotAllGather, OneShotBroadcast, OneShotReduce, OneShotGather,
-                      OneShotScatter, OneShotAllToAll, OneShotBarrier, PairwiseAllToAll, PatAllGather, PatReduceScatter,
-                      RecursiveDoublingAllReduce, RecursiveDoublingAllGather, RingAllReduce, RingAllGather,
-                      RingReduceScatter, TwoShotAllReduce, TwoShotReduceScatter, TwoShotBroadcast>();
+  constexpr int kGenerators = fit_for_devices<
+      BinomialBroadcast, BinomialGather, BinomialReduce, BinomialScatter, BruckAllGather, BruckAllToAll, ChainBroadcast,
+      ChainReduce, DisseminationBarrier, DoubleTreeAllReduce, HalvingDoublingAllReduce, RecursiveHalvingReduceScatter,
+      HierarchicalAllReduce, HierarchicalAllGather, HierarchicalReduceScatter, HierarchicalBroadcast,
+      HierarchicalReduce, HierarchicalBarrier, OneShotAllReduce, OneShotAllGather, OneShotBroadcast, OneShotReduce,
+      OneShotGather, OneShotScatter, OneShotAllToAll, OneShotBarrier, PairwiseAllToAll, PatAllGather, PatReduceScatter,
+      RecursiveDoublingAllReduce, RecursiveDoublingAllGather, RingAllReduce, RingAllGather, RingReduceScatter,
+      TwoShotAllReduce, TwoShotReduceScatter, TwoShotBroadcast, TwoLevel<HierarchicalAllReduce>,
+      TwoLevel<HierarchicalAllGather>, TwoLevel<HierarchicalReduceScatter>, TwoLevel<HierarchicalBroadcast>,
+      TwoLevel<HierarchicalReduce>, TwoLevel<HierarchicalBarrier>>();
   const auto own_steps = [](const Algorithm& row) { return !is_vector(row.collective); };  // the others share them
   EXPECT_EQ(std::count_if(algorithms().begin(), algorithms().end(), own_steps), kGenerators)
       << "a row is missing in this test";

@@ -6,7 +6,8 @@
 
 namespace tutti {
 
-// One host; two hosts in turns; a host for each rank; three uneven hosts; four hosts in no order.
+// One host; two hosts in turns; a host for each rank; three uneven hosts; four hosts in no order; the same as groups of
+// one host, where some group has several ranks.
 inline std::vector<Placement> placements(int ranks) {
   std::vector<Placement> result;
   result.emplace_back(ranks);
@@ -19,6 +20,8 @@ inline std::vector<Placement> placements(int ranks) {
     mixed.push_back((rank * rank + 3 * rank / 2) % 4);
   }
   for (const std::vector<int>* hosts : {&in_turns, &alone, &uneven, &mixed}) result.emplace_back(*hosts);
+  const std::vector<int> one_host(static_cast<std::size_t>(ranks), 0);
+  for (const std::vector<int>* groups : {&in_turns, &uneven, &mixed}) result.emplace_back(one_host, *groups);
   return result;
 }
 

@@ -207,6 +207,22 @@ TEST(Selector, TakesOnlyTheReproducibleTreeWhereAskedTo) {
   }
 }
 
+// 32 ranks in two packages, links between them eight times as far: what crosses them counts.
+TEST(Selector, TakesTwoLevelsWhereGroupsAreFarApartAndNeverWithoutGroups) {
+  SelectorOptions options;
+  options.parameters.across = {500, 15, 4};
+  const Placement grouped = grouped_placement(32, 2);
+  const Selector selector(grouped.layout(0), options);
+  EXPECT_EQ(chosen(selector, Collective::kAllReduce, 64 << 10), "two_level");
+  EXPECT_EQ(chosen(selector, Collective::kAllReduce, 16 << 20), "two_level");
+  const Selector flat(Placement(32).layout(0), options);
+  for (int c = 0; c < kCollectives; ++c) {
+    for (std::size_t index = 0; index < Selector::kClasses; ++index) {
+      EXPECT_NE(chosen(flat, static_cast<Collective>(c), Selector::class_bytes(index)), "two_level");
+    }
+  }
+}
+
 TEST(Selector, ExplainsEveryAlgorithmOfTheCollective) {
   const Placement placement(6);
   const Selector selector(placement.layout(0), {});

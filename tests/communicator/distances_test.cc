@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "communicator/probing.h"
@@ -118,6 +119,49 @@ TEST(Probing, IsDoneOnlyWhereEveryRankOfAHostHasAHardwareThread) {
   EXPECT_TRUE(enough_hardware_threads(std::array{0, 1}, facts));
   EXPECT_TRUE(enough_hardware_threads(std::array{0, 2}, facts));
   EXPECT_FALSE(enough_hardware_threads(std::array{0, 1, 2}, facts));
+}
+
+// Ranks on a machine, each bound to the hardware threads named.
+Distances on(const std::string& machine, const std::vector<std::vector<int>>& threads) {
+  const Machine made = synthetic_machine(machine);
+  std::vector<Distances::Rank> ranks;
+  for (const auto& usable : threads) ranks.push_back({0, place_of_threads(made, usable), {}, {}});
+  return Distances(ranks);
+}
+
+TEST(Groups, AreTheRanksOfEachNumaNode) {
+  const char* const machine = "pack:2 numa:2 l3:2 core:4 pu:1";  // 32 hardware threads, 8 in each node
+  const auto grouping = on(machine, {{0}, {9}, {1}, {5}, {31}, {8, 12}}).grouping();
+  EXPECT_EQ(grouping.group_of, (std::vector<int>{0, 8, 0, 0, 24, 8}));
+  EXPECT_EQ(grouping.within, LinkClass::kFar) << "a node has two caches";
+  EXPECT_EQ(on(machine, {{0}, {1}, {8}}).grouping().within, LinkClass::kNear);
+  EXPECT_EQ(on(machine, {{0}, {1}, {8}}).measured().links[static_cast<int>(LinkClass::kNuma)].links, 1);
+}
+
+TEST(Groups, AreTheRanksOfEachCacheWhereThereIsOneNode) {
+  const auto grouping = on("pack:1 l3:4 core:4 pu:1", {{0}, {4}, {5}, {15}}).grouping();
+  EXPECT_EQ(grouping.group_of, (std::vector<int>{0, 4, 4, 12}));
+  EXPECT_EQ(grouping.within, LinkClass::kNear);
+}
+
+TEST(Groups, AreNoneWhereTheyWouldSayNothing) {
+  const char* const machine = "pack:2 numa:2 l3:2 core:4 pu:1";
+  EXPECT_TRUE(on(machine, {{0}, {1}, {2}}).grouping().group_of.empty()) << "all in one";
+  EXPECT_TRUE(on(machine, {{0}, {8}, {16}}).grouping().group_of.empty()) << "one in each";
+  EXPECT_TRUE(on(machine, {{0}, {1}, {0, 8}}).grouping().group_of.empty()) << "one is not bound";
+  EXPECT_EQ(on(machine, {{0}, {1}, {4}, {5}}).grouping().group_of, (std::vector<int>{0, 0, 4, 4}))
+      << "caches of a node";
+  EXPECT_TRUE(Distances().grouping().group_of.empty());
+  std::vector<Distances::Rank> hosts = four_ranks();
+  hosts[3].host = 3;
+  EXPECT_TRUE(Distances(hosts).grouping().group_of.empty()) << "hosts come first";
+}
+
+TEST(Groups, AreAsFarInsideAsWasMeasured) {
+  std::vector<Distances::Rank> ranks = four_ranks();
+  ranks[3] = {0, {0, 0, 2}, kCore, {}};
+  ranks[0].links = {hop(1, 300), hop(2, 310)};
+  EXPECT_EQ(Distances(ranks).grouping().within, LinkClass::kFar);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ void run_and_check(World& world, const Algorithm& algorithm, int root, std::size
 struct Fabric {
   const char* name;
   std::vector<int> (*host_of)(int ranks);
+  std::vector<int> (*group_of)(int ranks) = nullptr;
 };
 
 const Fabric kFabrics[] = {
@@ -53,7 +54,29 @@ const Fabric kFabrics[] = {
        for (int r = 0; r < ranks; ++r) hosts.push_back(r * 2 / ranks);
        return hosts;
      }},
+    // One host with two NUMA nodes: ranks 0, 2, 3 … and 1, 4, 7 …
+    {"Groups", [](int ranks) { return std::vector<int>(static_cast<std::size_t>(ranks), 0); },
+     [](int ranks) {
+       std::vector<int> groups;
+       for (int r = 0; r < ranks; ++r) groups.push_back(r % 3 == 1);
+       return groups;
+     }},
 };
+
+WorldOptions world_on(const Fabric& fabric, int ranks) {
+  WorldOptions options;
+  options.host_of = fabric.host_of(ranks);
+  if (fabric.group_of != nullptr) options.group_of = fabric.group_of(ranks);
+  options.channels = 2;
+  return options;
+}
+
+// On groups only what heeds them differs from one host without.
+bool applies(const Fabric& fabric, const Algorithm& algorithm, const Layout& layout) {
+  if (!algorithm.applies(layout) || is_vector(algorithm.collective)) return false;
+  return fabric.group_of == nullptr || algorithm.name == "two_level" || algorithm.name == "ring" ||
+         algorithm.name == "chain";
+}
 
 class Product : public testing::TestWithParam<std::tuple<int, int, Buffers>> {};
 
@@ -61,10 +84,7 @@ TEST_P(Product, EveryAlgorithmGivesTheReferenceResult) {
   const Fabric& fabric = kFabrics[static_cast<std::size_t>(std::get<0>(GetParam()))];
   const int ranks = std::get<1>(GetParam());
   const Buffers kind = std::get<2>(GetParam());
-  WorldOptions options;
-  options.host_of = fabric.host_of(ranks);
-  options.channels = 2;
-  World world(ranks, options);
+  World world(ranks, world_on(fabric, ranks));
   const auto n = static_cast<std::size_t>(ranks);
   const std::vector<std::size_t> counts = {0,
                                            1,
@@ -78,7 +98,7 @@ TEST_P(Product, EveryAlgorithmGivesTheReferenceResult) {
   std::uint64_t sequence = 0;
   int sample = 0;
   for (const Algorithm& algorithm : algorithms()) {
-    if (!algorithm.applies(world.layout(0)) || is_vector(algorithm.collective)) continue;
+    if (!applies(fabric, algorithm, world.layout(0))) continue;
     for (const int root : is_rooted(algorithm.collective) ? std::vector<int>{0, ranks - 1} : std::vector<int>{0}) {
       for (const std::size_t count : counts) {
         for (const bool in_place : {false, true}) {
@@ -95,7 +115,7 @@ TEST_P(Product, EveryAlgorithmGivesTheReferenceResult) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, Product,
-                         testing::Combine(testing::Values(0, 1, 2), testing::Values(1, 2, 3, 4, 5),
+                         testing::Combine(testing::Values(0, 1, 2, 3), testing::Values(1, 2, 3, 4, 5),
                                           testing::Values(Buffers::kPrivate, Buffers::kShared)),
                          [](const auto& info) {
                            return std::string(kFabrics[static_cast<std::size_t>(std::get<0>(info.param))].name) +
@@ -110,14 +130,12 @@ class SmallestRing : public testing::TestWithParam<std::tuple<int, int>> {};
 TEST_P(SmallestRing, IsEnoughForEveryAlgorithm) {
   const Fabric& fabric = kFabrics[static_cast<std::size_t>(std::get<0>(GetParam()))];
   const int ranks = std::get<1>(GetParam());
-  WorldOptions options;
-  options.host_of = fabric.host_of(ranks);
-  options.channels = 2;
+  WorldOptions options = world_on(fabric, ranks);
   options.large_ring_bytes = 64 * 1024;
   World world(ranks, options);
   std::uint64_t sequence = 0;
   for (const Algorithm& algorithm : algorithms()) {
-    if (!algorithm.applies(world.layout(0)) || is_vector(algorithm.collective)) continue;
+    if (!applies(fabric, algorithm, world.layout(0))) continue;
     const auto slots = 2 * static_cast<std::size_t>(algorithm.chunking(world.layout(0)).slot_chunks);
     const std::size_t chunk_bytes = options.large_ring_bytes / slots / 64 * 64;
     const std::size_t chunks = static_cast<std::size_t>(algorithm.chunking(world.layout(0)).chunks);
@@ -130,7 +148,7 @@ TEST_P(SmallestRing, IsEnoughForEveryAlgorithm) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, SmallestRing, testing::Combine(testing::Values(0, 1, 2), testing::Values(3, 5, 8)),
+INSTANTIATE_TEST_SUITE_P(Fabrics, SmallestRing, testing::Combine(testing::Values(0, 1, 2, 3), testing::Values(3, 5, 8)),
                          [](const auto& info) {
                            return std::string(kFabrics[static_cast<std::size_t>(std::get<0>(info.param))].name) +
                                   std::to_string(std::get<1>(info.param));

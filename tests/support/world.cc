@@ -19,7 +19,8 @@ constexpr int kIdleTurns = 3'000'000;
 
 World::World(int ranks, const WorldOptions& options)
     : channels_(static_cast<std::uint32_t>(options.channels)),
-      placement_(options.host_of.empty() ? Placement(ranks) : Placement(options.host_of)) {
+      placement_(options.host_of.empty() ? std::vector<int>(static_cast<std::size_t>(ranks), 0) : options.host_of,
+                 options.group_of) {
   for (int h = 0; h < placement_.hosts(); ++h) hosts_.push_back(std::make_unique<Host>());
   const Layout any = placement_.layout(0);
   if (options.faults) {

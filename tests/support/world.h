@@ -29,6 +29,7 @@ struct WorldOptions {
   std::size_t piece_bytes = 64 * 1024;  // of point-to-point
   std::uint32_t hop_ns = 0;             // between ranks of one host, as Endpoint::hop_ns
   bool faults = false;                  // a FaultNetwork between hosts, in place of TCP
+  std::vector<int> group_of = {};       // by rank, of one host; empty: no groups
 };
 
 // Something that a rank does in turns.

@@ -17,7 +17,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-constexpr microseconds kPatience(2000);     // until all are there
+constexpr microseconds kPatience(1000);     // until all are there
 constexpr microseconds kBudget(2000);       // for all rounds
 constexpr microseconds kShortestTurn(30);   // of one pair
 constexpr microseconds kLongestTurn(200);   //
