@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/store_barrier.h"
 #include "communicator/links.h"
 #include "communicator/probing.h"
 #include "topology/machine.h"
@@ -205,6 +206,8 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   parts.layout = parts.placement.layout(rank);
   parts.channels = make_channels(parts.layout, *parts.group);
   parts.peer_segments = make_peer_segments(parts.layout.ranks, *parts.group);
+  parts.sleepers = std::make_unique<Sleepers>(*parts.group, parts.layout.ranks);
+  parts.health->tell_changes([sleepers = parts.sleepers.get()] { sleepers->tell_own(); });
 
   SelectorOptions selection;
   selection.channels = static_cast<int>(parts.group->layout.channels);
@@ -221,6 +224,8 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
 
 std::unique_ptr<Session> open_session(Membership membership, const Config& config, const Options& options) {
   const auto start = Clock::now();
+  // Takes some 10 ms where the process has threads already: meanwhile the ranks meet.
+  const JoiningStoreBarrier joining;
   const Deadline deadline = start + config.duration(Setting::kMeetTimeout);
   membership.name = options.name;
   complete_membership(membership, deadline);

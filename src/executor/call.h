@@ -36,6 +36,7 @@ struct Call {
   int channels = 1;
   std::uint8_t ring = 0;  // which of a channel's rings its messages take slots from
   bool in_place = false;
+  int looks = 0;               // for a message that is late, before a straight line gives up
   bool straight_line = false;  // progress() may try run_straight_line() first
   bool repeatable = false;     // … and what start() found holds for calls of this shape with any buffers
 

@@ -17,7 +17,9 @@ class HostExecutor final : public Executor {
         health_(parts.health),
         progress_(parts.progress),
         started_(parts.started),
-        log_(parts.log) {}
+        log_(parts.log),
+        sleepers_(parts.sleepers),
+        spin_(parts.spin) {}
 
   // Messages of calls whose chunks are no longer than this rotate through the small ring, as long as they fit.
   static constexpr std::size_t kSmallChunk = 2048;
@@ -41,6 +43,10 @@ class HostExecutor final : public Executor {
   bool finish(const Call& call);
   bool buffers_released(const Call& call);
   void tell_owed_credit();
+  void tell_progress(std::uint64_t sequence) {
+    publish(progress_, sequence);  // observed by refresh_acknowledged()
+    if (sleepers_ != nullptr) sleepers_->tell_others();
+  }
   template <class Visit>
   void visit_awaited(const Call& call, Visit visit) const;
   void enter_in_log(Call& call, bool quick) {
@@ -54,6 +60,8 @@ class HostExecutor final : public Executor {
   Word& progress_;
   Word* started_;
   OperationLog* log_;
+  Sleepers* sleepers_;
+  const bool spin_;
   Mismatch mismatch_;
   std::size_t shortest_read_ = 16 * 1024;
   std::uint32_t idle_turns_ = 0;  // of progress(), since a step was done

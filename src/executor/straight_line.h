@@ -42,8 +42,6 @@ class StraightLine {
   }
 
  private:
-  static constexpr int kLooks = 64;  // a few microseconds: whoever is later than that may need this core
-
   bool perform(const Step& step) {
     switch (step.kind) {
       case StepKind::kSend:
@@ -130,7 +128,7 @@ class StraightLine {
   const std::byte* await(Endpoint& endpoint, std::size_t bytes) {
     if (sent_) cast_shadow();
     const Line* line = arrived(endpoint);
-    for (int looks = 0; line == nullptr && looks < kLooks; ++looks) {
+    for (int looks = 0; line == nullptr && looks < call_.looks; ++looks) {
       cast_shadow();
       relax_cpu();
       line = arrived(endpoint);
