@@ -37,13 +37,16 @@ class Health {
   bool fail(ErrorCode code, std::string message, int peer = Error::kNoPeer) {
     if (used_after_fork()) return false;
     std::function<void()> hook;
+    std::function<void()> tell;
     {
       const std::lock_guard lock(mutex_);
       if (reason_) return false;
       reason_.emplace(code, std::move(message), peer);
       publish(failed_, kFailed);  // observed by failed() and then reason()
       hook = std::move(when_failed_);
+      tell = tell_;
     }
+    if (tell) tell();
     if (hook) hook();
     return true;
   }
@@ -59,6 +62,13 @@ class Health {
     hook();
   }
 
+  // Calls back after every change of all this, in the thread that made it, which may hold locks: wakes whoever sleeps.
+  // Before others know of this object. Must not block.
+  void tell_changes(std::function<void()> tell) {
+    const std::lock_guard lock(mutex_);
+    tell_ = std::move(tell);
+  }
+
   // REQUIRES: failed().
   Error reason() const {
     if (used_after_fork()) {
@@ -71,7 +81,15 @@ class Health {
   }
 
   // A rank said goodbye: it took part in every call up to this sequence number and in none after it.
-  void leave(int rank, std::uint64_t last_call) { publish(left_after_[static_cast<std::size_t>(rank)], last_call); }
+  void leave(int rank, std::uint64_t last_call) {
+    publish(left_after_[static_cast<std::size_t>(rank)], last_call);
+    std::function<void()> tell;
+    {
+      const std::lock_guard lock(mutex_);
+      tell = tell_;
+    }
+    if (tell) tell();
+  }
   std::uint64_t left_after(int rank) const { return observe(left_after_[static_cast<std::size_t>(rank)]); }
 
  private:
@@ -83,6 +101,7 @@ class Health {
   mutable std::mutex mutex_;
   std::optional<Error> reason_;
   std::function<void()> when_failed_;
+  std::function<void()> tell_;
   std::unique_ptr<Word[]> left_after_;
 };
 

@@ -35,6 +35,21 @@ inline std::uint64_t observe_after_reads(const Word& word) {
 // Reads a word that only this side writes, or a value that carries no data with it.
 inline std::uint64_t peek(const Word& word) { return word.load(std::memory_order_relaxed); }
 
+// Reads a word after everything that this thread has published, for a reader who only wants to know whether somebody
+// waits to be told. The processor may look earlier than it should: whoever changes the word must make up for that with
+// settle_all_processors() (store_barrier.h) before he relies on it. Costs no more than peek().
+inline std::uint64_t glance(const Word& word) {
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler must not move it forward
+  return peek(word);
+}
+
+// The same without anybody's help: a write to the word that changes nothing. Of this and a raise() of the word, either
+// this sees the bits, or the other side finds what was published before.
+inline std::uint64_t glance_in_turn(Word& word) { return word.fetch_add(0, std::memory_order_acq_rel); }
+
+// Sets bits; returns what the word held before.
+inline std::uint64_t raise(Word& word, std::uint64_t bits) { return word.fetch_or(bits, std::memory_order_acq_rel); }
+
 // Writes a word that carries no data with it: whoever reads it acts on the value alone.
 inline void note(Word& word, std::uint64_t value) { word.store(value, std::memory_order_relaxed); }
 

@@ -12,6 +12,7 @@
 #include "communicator/outstanding.h"
 #include "communicator/self.h"
 #include "communicator/stall_watch.h"
+#include "transport/shm/sleepers.h"
 #include "transport/transport.h"
 #include "tutti/error.h"
 
@@ -25,12 +26,15 @@ class CallContext {
     Self self;
     CommunicatorReport& report;
     std::span<Transport* const> transports;
+    Sleepers& sleepers;
     bool spin = true;  // there is a core for every rank of the host
     std::chrono::milliseconds timeout{0};
     std::chrono::milliseconds stall_warning{0};  // 0: none
   };
   explicit CallContext(Parts parts)
-      : parts_(std::move(parts)), stalls_(parts_.self, parts_.report, parts_.stall_warning) {}
+      : parts_(std::move(parts)),
+        sleepers_(&parts_.sleepers),
+        stalls_(parts_.self, parts_.report, parts_.stall_warning) {}
   CallContext(const CallContext&) = delete;
   CallContext& operator=(const CallContext&) = delete;
 
@@ -42,14 +46,21 @@ class CallContext {
   OperationLog& log() const { return parts_.self.log; }
   CommunicatorReport& report() const { return parts_.report; }
   std::span<Transport* const> transports() const { return parts_.transports; }
+  Sleepers& sleepers() const { return parts_.sleepers; }
   bool spin() const { return parts_.spin; }
+  // Where a thread sleeps that waits for this communicator alone: with those who publish for it knowing. Nowhere inside
+  // a callback, whose stream it must carry on meanwhile.
+  std::span<Sleepers* const> places_to_sleep() const;
   std::chrono::milliseconds timeout() const { return parts_.timeout; }  // 0: none
   OutstandingCalls& outstanding() { return outstanding_; }
   StallWatch& stalls() const { return stalls_; }
 
   // Whether destroy() has been called.
   bool closed() const { return peek(closed_) != 0; }
-  void close() { publish(closed_, 1); }  // observed through the turn, or by whoever calls where calling is an error
+  void close() {
+    publish(closed_, 1);  // observed through the turn, or by whoever calls where calling is an error
+    sleepers().tell_own();
+  }
   // What calls end with then. `call`: "send", "all_reduce" …
   Error closed_error(std::string_view call) const;
   // Throws that error then, and in a forked child.
@@ -72,6 +83,7 @@ class CallContext {
 
  private:
   Parts parts_;
+  Sleepers* const sleepers_;
   OutstandingCalls outstanding_;
   mutable StallWatch stalls_;
   Word closed_{0};

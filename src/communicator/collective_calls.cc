@@ -12,9 +12,10 @@ CollectiveCalls::CollectiveCalls(CallContext& context, const Parts& parts)
       selector_(parts.selector),
       arrivals_(parts.arrivals),
       executor_(executor_rows().front().make({parts.channels, context.transports(), context.health(), parts.progress,
-                                              &parts.started, &context.log(), context.spin()})),
+                                              &parts.started, &context.log(), context.spin(), &context.sleepers()})),
       disagreements_(context, parts.channels, context.log()),
-      plans_(algorithms().size()) {}
+      plans_(algorithms().size()),
+      order_(context.sleepers()) {}
 
 std::uint64_t CollectiveCalls::run(const CollectiveArguments& arguments, std::chrono::milliseconds limit) {
   const bool in_place = check_arguments(arguments, context_.rank(), context_.ranks(), context_.name());

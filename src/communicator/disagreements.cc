@@ -103,7 +103,7 @@ void Disagreements::check_left_overs(std::uint64_t last_call) const {
   if (last_call == 0 || !log_.find(last_call, last)) return;
   context_.progress_transports();
   const auto dispute = find_unexpected(last, last_call, nullptr);
-  Waiter waiter({}, false);
+  Waiter waiter(false);
   while (dispute && !settled(*dispute)) waiter.pause();
 }
 

@@ -85,14 +85,13 @@ void GroupCalls::drive() {
   }
   Rotation rotation;
   rotation.add(std::move(collectives_), std::move(transfers_));
-  Waiter waiter({}, spin);
+  Waiter waiter(spin);
   std::uint32_t turns = 0;
   while (!rotation.empty()) {
-    const bool moved = rotation.round();
-    waiter.listen_to(rotation.transports());
-    if (moved) waiter.reset();
+    const bool moved = rotation.round(waiter);
     if ((!moved && waiter.pause()) || ++turns % Rotation::kRoundsPerLook == 0) {
-      rotation.look_around();
+      rotation.look_around(waiter);
+      waiter.wake_by(rotation.due());
       detail::StreamEngine::help_callers();
     }
   }

@@ -13,15 +13,15 @@ namespace {
 // Ranks that share the host's segment.
 class SharedMemoryLink : public Link {
  public:
-  SharedMemoryLink(const HostGroup& group, int ranks)
-      : group_(group), area_of_(static_cast<std::size_t>(ranks), kNoArea) {
+  SharedMemoryLink(const HostGroup& group, Sleepers& sleepers, int ranks)
+      : group_(group), sleepers_(sleepers), area_of_(static_cast<std::size_t>(ranks), kNoArea) {
     for (std::size_t i = 0; i < group.members.size(); ++i) {
       area_of_[static_cast<std::size_t>(group.members[i])] = group.areas[i];
     }
   }
 
   static std::unique_ptr<Link> open(Session::Parts& parts) {
-    return std::make_unique<SharedMemoryLink>(*parts.group, parts.layout.ranks);
+    return std::make_unique<SharedMemoryLink>(*parts.group, *parts.sleepers, parts.layout.ranks);
   }
 
   bool reaches(int peer) const override { return area_of_[static_cast<std::size_t>(peer)] != kNoArea; }
@@ -34,12 +34,15 @@ class SharedMemoryLink : public Link {
                              "the flags of messages between two ranks");
     }
     connect_shared_memory(endpoint, layout, group_.segment.data(), connection, group_.own_area, area);
+    endpoint.sleepers = &sleepers_;
+    endpoint.asleep = &sleepers_.asleep();
   }
 
  private:
   static constexpr std::uint32_t kNoArea = ~std::uint32_t{0};
 
   const HostGroup& group_;
+  Sleepers& sleepers_;
   std::vector<std::uint32_t> area_of_;  // by rank
 };
 

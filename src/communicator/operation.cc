@@ -1,5 +1,7 @@
 #include "communicator/operation.h"
 
+#include <algorithm>
+
 #include "communicator/stream_engine.h"
 #include "executor/waiter.h"
 
@@ -11,12 +13,14 @@ void Operation::look_around(Clock::time_point now) {
     idle_since_ = now;
     next_check_ = check_interval();
   }
-  if (const auto allowed = limit();
-      allowed.count() > 0 && now > deadline_after(allowed, issued_) && now > next_complaint_ && !is_doomed()) {
+  const auto allowed = limit();
+  const Clock::time_point end = allowed.count() > 0 ? deadline_after(allowed, issued_) : Clock::time_point::max();
+  if (now > end && now > next_complaint_ && !is_doomed()) {
     timed_out_ = true;
     next_complaint_ = now + StallWatch::kAnswerTime;
     context_.stalls().time_out(this, describe(), allowed);
   }
+  due_ = std::max(end, next_complaint_);
   const Clock::duration idle = now - idle_since_;
   if (!running_) return;
   watch(idle);
@@ -29,7 +33,7 @@ void Operation::look_around(Clock::time_point now) {
 void drive(Operation& operation, Progress progress) {
   const CallContext& context = operation.context();
   constexpr std::uint32_t kTurnsPerLook = 4096;  // also when something always moves
-  Waiter waiter(context.transports(), context.spin());
+  Waiter waiter(context.places_to_sleep(), context.transports(), context.spin());
   std::uint32_t turns = 0;
   for (; progress == Progress::kAgain; progress = operation.progress()) {
     const bool moved = operation.running() && context.progress_transports();
@@ -37,9 +41,11 @@ void drive(Operation& operation, Progress progress) {
       operation.note_moved();
       if (operation.advanced()) operation.note_advanced();
       waiter.reset();
+      if (moved) context.sleepers().tell_own();  // it may be for another thread
       if (++turns % kTurnsPerLook == 0) operation.look_around(Clock::now());
     } else if (waiter.pause()) {
       operation.look_around(Clock::now());
+      waiter.wake_by(operation.due());
       detail::StreamEngine::help_callers();
     }
   }

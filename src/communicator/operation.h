@@ -57,6 +57,8 @@ class Operation {
   void note_moved() { idle_since_ = {}; }
   void note_advanced() { stall_.ended(); }
   void look_around(Clock::time_point now);
+  // When looking around is due, whatever happens: its limit is over then. Known once somebody has looked around.
+  Clock::time_point due() const { return due_; }
 
  protected:
   // It has not got on for so long: notes for whom it waits. More often than check(), and must cost less.
@@ -81,6 +83,7 @@ class Operation {
   bool timed_out_ = false;
   Stall stall_;
   Clock::time_point next_complaint_{};
+  Clock::time_point due_ = Clock::time_point::max();
   std::optional<Error> error_;
 };
 

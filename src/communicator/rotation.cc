@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "communicator/callback_scope.h"
+
 namespace tutti {
 
 namespace {
@@ -57,11 +59,15 @@ void Rotation::add(Batch collectives, Batch transfers) {
   find_contexts();
 }
 
-bool Rotation::round() {
+bool Rotation::round(Waiter& waiter) {
   bool moved = false;
   for_each_active([&](PendingCall& call) { moved |= carry_on(call); });
-  moved |= progress_transports();
-  if (some_ended_) retire();
+  moved |= progress_transports(waiter);
+  if (some_ended_) retire(waiter);
+  if (moved) waiter.reset();
+  // Inside a callback, whose stream must be carried on meanwhile, nobody sleeps for long.
+  const bool may_sleep = detail::CallbackScope::innermost() == nullptr;
+  waiter.listen_to(may_sleep ? std::span<Sleepers* const>(sleepers_) : std::span<Sleepers* const>(), transports_);
   return moved;
 }
 
@@ -84,11 +90,13 @@ bool Rotation::carry_on(PendingCall& call) {
   return true;
 }
 
-bool Rotation::progress_transports() {
+bool Rotation::progress_transports(Waiter& waiter) {
   bool moved = false;
   for (CallContext* context : contexts_) {
     if (!context->progress_transports()) continue;
     moved = true;
+    waiter.reset();
+    context->sleepers().tell_own();  // it may be for another thread
     for_each_active([&](PendingCall& call) {
       if (!call.ended && &call.operation->context() == context) call.operation->note_moved();
     });
@@ -97,8 +105,9 @@ bool Rotation::progress_transports() {
 }
 
 // A communicator may go as soon as its last call has: it is forgotten before.
-void Rotation::retire() {
+void Rotation::retire(Waiter& waiter) {
   some_ended_ = false;
+  waiter.reset();
   Batch retired;
   const auto collect = [&retired](Batch& batch) {
     const auto first = std::stable_partition(batch.begin(), batch.end(), [](const auto& call) { return !call.ended; });
@@ -125,15 +134,17 @@ void Rotation::retire() {
 void Rotation::find_contexts() {
   contexts_.clear();
   transports_.clear();
+  sleepers_.clear();
   for_each_active([this](const PendingCall& call) {
     CallContext* context = &call.operation->context();
     if (std::ranges::find(contexts_, context) != contexts_.end()) return;
     contexts_.push_back(context);
+    sleepers_.push_back(&context->sleepers());
     transports_.insert(transports_.end(), context->transports().begin(), context->transports().end());
   });
 }
 
-void Rotation::look_around() {
+void Rotation::look_around(Waiter& waiter) {
   const Clock::time_point now = Clock::now();
   for (Batch& batch : queue_) {
     for (PendingCall& call : batch) call.operation->look_around(now);
@@ -145,7 +156,12 @@ void Rotation::look_around() {
       if (call.operation->is_doomed()) carry_on(call);
     }
   }
-  if (some_ended_) retire();
+  if (some_ended_) retire(waiter);
+  due_ = Clock::time_point::max();
+  for (const Batch& batch : queue_) {
+    for (const PendingCall& call : batch) due_ = std::min(due_, call.operation->due());
+  }
+  for (const PendingCall& call : transfers_) due_ = std::min(due_, call.operation->due());
 }
 
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "communicator/operation.h"
 #include "communicator/work_state.h"
+#include "executor/waiter.h"
 #include "transport/transport.h"
 
 namespace tutti {
@@ -40,21 +41,24 @@ class Rotation {
   // The calls were issued.
   void add(Batch collectives, Batch transfers);
 
-  // Carries everything on that can get on. Returns whether anything moved. Never sleeps.
-  bool round();
+  // Carries everything on that can get on. Returns whether anything moved. Never sleeps. waiter: of whoever calls; it
+  // is told where to sleep, and begins anew when something moved.
+  bool round(Waiter& waiter);
   // While nothing moves: time for what costs more than a look at memory.
-  void look_around();
+  void look_around(Waiter& waiter);
+  // When that is due at the latest, as far as the last look knows.
+  Clock::time_point due() const { return due_; }
   // Works whose last call has ended; to be settled by whoever owns this, without its locks.
   std::vector<std::shared_ptr<detail::WorkState>>& ended() { return ended_; }
 
   bool empty() const { return queue_.empty() && transfers_.empty(); }
-  // What the operations at work wait on; valid until the next round.
-  std::span<Transport* const> transports() const { return transports_; }
+  // For whose publications the operations at work wait; valid until the next round.
+  std::span<Sleepers* const> sleepers() const { return sleepers_; }
 
  private:
   bool carry_on(PendingCall& call);
-  bool progress_transports();
-  void retire();
+  bool progress_transports(Waiter& waiter);
+  void retire(Waiter& waiter);
   void find_contexts();
   template <class Function>
   void for_each_active(Function function);
@@ -64,6 +68,8 @@ class Rotation {
   // Of the operations at work, each once.
   std::vector<CallContext*> contexts_;
   std::vector<Transport*> transports_;
+  std::vector<Sleepers*> sleepers_;
+  Clock::time_point due_ = Clock::time_point::max();
   bool some_ended_ = false;
   std::vector<std::shared_ptr<detail::WorkState>> ended_;
 };

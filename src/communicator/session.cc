@@ -29,6 +29,7 @@ Session::Session(Parts parts)
       health_(std::move(parts.health)),
       log_(std::move(parts.log)),
       group_(std::move(parts.group)),
+      sleepers_(std::move(parts.sleepers)),
       peer_segments_(std::move(parts.peer_segments)),
       channels_(std::move(parts.channels)),
       point_to_point_(std::move(parts.point_to_point)),
@@ -42,7 +43,7 @@ Session::Session(Parts parts)
       report_(std::make_shared<CommunicatorReport>(
           CommunicatorReport::Parts{self(parts.name), [this] { return statistics(); }, config_.text(Setting::kDumpDir),
                                     process_ ? &process_->writer() : nullptr})),
-      context_({self(parts.name), *report_, transports_, parts.spin, parts.timeout,
+      context_({self(parts.name), *report_, transports_, *sleepers_, parts.spin, parts.timeout,
                 config_.duration(Setting::kStallWarning)}),
       collectives_(context_, {layout_, parts.reproducible, *selector_, channels_,
                               progress_word(group_->layout, group_->segment.data(), group_->own_area),
@@ -121,14 +122,14 @@ void Session::destroy() {
   if (health_->used_after_fork()) return;  // whatever there is to end is the parent's
   std::uint64_t last_call = 0;
   {
-    const TurnOrder::Turn turn(collectives_.order(), *health_, context_.spin());
+    const TurnOrder::Turn turn(collectives_.order(), context_);
     if (context_.closed()) return;
     context_.close();
     last_call = turn.number();
   }
   // What is left on streams ends now: collectives that were issued later, sends and receives.
   context_.outstanding().close();
-  Waiter waiter({}, false);
+  Waiter waiter(false);
   while (!context_.outstanding().none()) {
     detail::StreamEngine::help_callers();
     waiter.pause();

@@ -21,6 +21,7 @@
 #include "schedule/placement.h"
 #include "transport/shm/host_group.h"
 #include "transport/shm/peer_segments.h"
+#include "transport/shm/sleepers.h"
 #include "transport/transport.h"
 #include "tutti/communicator.h"
 
@@ -82,6 +83,7 @@ class Session {
   std::unique_ptr<Health> health_;
   std::unique_ptr<OperationLog> log_;
   std::unique_ptr<HostGroup> group_;
+  std::unique_ptr<Sleepers> sleepers_;  // after health_, which tells it of changes
   std::vector<std::unique_ptr<PeerSegments>> peer_segments_;
   std::vector<std::unique_ptr<Channel>> channels_;
   std::unique_ptr<PointToPoint> point_to_point_;

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/store_barrier.h"
 #include "collectives/fitting.h"
 #include "collectives/tuning.h"
 #include "communicator/links.h"
@@ -260,6 +261,8 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   parts.channels = make_channels(parts.layout, *parts.group);
   for (const auto& channel : parts.channels) channel->set_cache_share(cache_share(*parts.group));
   parts.peer_segments = make_peer_segments(parts.layout.ranks, *parts.group);
+  parts.sleepers = std::make_unique<Sleepers>(*parts.group, parts.layout.ranks);
+  parts.health->tell_changes([sleepers = parts.sleepers.get()] { sleepers->tell_own(); });
 
   SelectorOptions selection;
   selection.channels = static_cast<int>(parts.group->layout.channels);
@@ -279,6 +282,8 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
 
 std::unique_ptr<Session> open_session(Membership membership, const Config& config, const Options& options) {
   const auto start = Clock::now();
+  // Takes some 10 ms where the process has threads already: meanwhile the ranks meet.
+  const JoiningStoreBarrier joining;
   const Deadline deadline = start + config.duration(Setting::kMeetTimeout);
   membership.name = options.name;
   complete_membership(membership, deadline);

@@ -24,6 +24,7 @@ struct Session::Parts {
   std::unique_ptr<Health> health;
   std::unique_ptr<OperationLog> log;
   std::unique_ptr<HostGroup> group;
+  std::unique_ptr<Sleepers> sleepers;
   std::vector<std::unique_ptr<PeerSegments>> peer_segments;  // by rank; null: not on this host
   std::vector<std::unique_ptr<Channel>> channels;
   std::unique_ptr<PointToPoint> point_to_point;

@@ -21,7 +21,7 @@ class StreamEngine::Helping {
     const std::lock_guard lock(engine_.mutex_);
     add(engine_.helpers_, 1);
     spin_ = engine_.spin_;
-    if (engine_.state_ == State::kNapping) engine_.wake();  // it has the drive lock
+    engine_.wake_driver();
   }
   void end() {
     const std::lock_guard lock(engine_.mutex_);
@@ -60,13 +60,19 @@ void StreamEngine::issue(Batch collectives, Batch transfers, const std::shared_p
   issued_.emplace_back(std::move(collectives), std::move(transfers));
   note(issues_, peek(issues_) + 1);
   note(unsettled_, peek(unsettled_) + 1);
-  if (peek(helpers_) == 0 && (nothing_else || posts)) wake();
+  if (!nothing_else && !posts) return;
+  wake_driver();
+  if (peek(helpers_) == 0) wake();
 }
 
 void StreamEngine::wake() {
   if (state_ == State::kAwake || rung_ || !bell_) return;
   rung_ = true;
   bell_->ring();
+}
+
+void StreamEngine::wake_driver() {
+  if (napping_ != nullptr) napping_->wake_own();
 }
 
 void StreamEngine::start_thread() {
@@ -93,16 +99,18 @@ void StreamEngine::check_process() const {
 
 void StreamEngine::run_thread() {
   pthread_setname_np(pthread_self(), "tutti-stream");
-  Waiter waiter({}, false);  // the cores are for whoever computes
-  waiter.also_wake_on(bell_->descriptor());
+  Waiter waiter(false);  // the cores are for whoever computes
   while (sleep_until_needed()) {
     driving_.lock();
     waiter.reset();
     while (needed()) {
       const bool moved = turn(waiter);
       if (!rotation_.ended().empty()) break;
-      if (!moved && nap(waiter)) rotation_.look_around();
+      if (moved || !nap(waiter, false)) continue;
+      rotation_.look_around(waiter);
+      waiter.wake_by(rotation_.due());
     }
+    waiter.reset();
     settle(release());
   }
 }
@@ -122,16 +130,16 @@ bool StreamEngine::sleep_until_needed() {
   return true;
 }
 
-bool StreamEngine::nap(Waiter& waiter) {
+bool StreamEngine::nap(Waiter& waiter, bool helping) {
+  if (!waiter.may_sleep()) return waiter.pause();
   {
     const std::lock_guard lock(mutex_);
-    if (!needed() || peek(issues_) != taken_) return false;
-    state_ = State::kNapping;
+    if (peek(issues_) != taken_ || (!helping && !needed())) return false;
+    napping_ = rotation_.sleepers().empty() ? nullptr : rotation_.sleepers().front();
   }
   const bool look = waiter.pause();
   const std::lock_guard lock(mutex_);
-  state_ = State::kAwake;
-  if (std::exchange(rung_, false)) bell_->silence();
+  napping_ = nullptr;
   return look;
 }
 
@@ -145,10 +153,8 @@ bool StreamEngine::turn(Waiter& waiter) {
     }
     for (auto& [collectives, transfers] : issued) rotation_.add(std::move(collectives), std::move(transfers));
   }
-  const bool moved = rotation_.round();
-  waiter.listen_to(rotation_.transports());
-  if (moved) waiter.reset();
-  if (++turns_ % Rotation::kRoundsPerLook == 0) rotation_.look_around();
+  const bool moved = rotation_.round(waiter);
+  if (++turns_ % Rotation::kRoundsPerLook == 0) rotation_.look_around(waiter);
   return moved;
 }
 
@@ -176,13 +182,14 @@ void StreamEngine::settle(const Works& ended) {
 bool StreamEngine::help(const WorkState& work, std::optional<Deadline> deadline) {
   check_process();
   Helping helping(*this);
-  Waiter waiter({}, helping.spin());
+  Waiter waiter(helping.spin());
+  if (deadline) waiter.wake_by(*deadline);
   const bool in_callback = CallbackScope::innermost() != nullptr;
   const auto over = [&] { return deadline && Clock::now() >= *deadline; };
   while (!work.done()) {
     if (over()) return false;
     if (!driving_.try_lock()) {
-      waiter.listen_to({});  // the transports are those of whoever has the lock
+      waiter.listen_to({}, {});  // those are for whoever has the lock
       if (waiter.pause() && in_callback) helping.help_callers();
       continue;
     }
@@ -190,11 +197,13 @@ bool StreamEngine::help(const WorkState& work, std::optional<Deadline> deadline)
     while (!work.done() && !over()) {
       const bool moved = turn(waiter);
       if (!rotation_.ended().empty()) break;
-      if (moved || !waiter.pause()) continue;
-      rotation_.look_around();
+      if (moved || !nap(waiter, true)) continue;
+      rotation_.look_around(waiter);
+      waiter.wake_by(std::min(rotation_.due(), deadline.value_or(Clock::time_point::max())));
       others_turn = in_callback;
       if (others_turn) break;
     }
+    if (!others_turn) waiter.reset();  // in a callback it sleeps nowhere that others know of
     const Works ended = release();
     // Callbacks may take long, in which the calls are the thread's again.
     const bool calls_back = !std::ranges::all_of(ended, [](const auto& settled) { return settled->done(); });
@@ -210,8 +219,9 @@ void StreamEngine::help_callers_slowly() {
   for (const CallbackScope* scope = CallbackScope::innermost(); scope != nullptr; scope = scope->outer()) {
     StreamEngine* engine = scope->engine();
     if (engine == nullptr || !engine->driving_.try_lock()) continue;
-    Waiter waiter({}, false);
-    if (!engine->turn(waiter)) engine->rotation_.look_around();
+    Waiter waiter(false);
+    if (!engine->turn(waiter)) engine->rotation_.look_around(waiter);
+    waiter.reset();
     engine->settle(engine->release());
   }
 }
@@ -225,7 +235,7 @@ void StreamEngine::wait_for_all() {
   for (const auto& work : pending) {
     help(*work, std::nullopt);
     // Whoever ended it may not have noted its error yet.
-    Waiter waiter({}, false);
+    Waiter waiter(false);
     while (is_pending(work)) {
       help_callers();
       waiter.pause();

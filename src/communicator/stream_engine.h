@@ -51,7 +51,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
 
  private:
   // What the thread does.
-  enum class State { kAwake, kNapping, kAsleep };
+  enum class State { kAwake, kAsleep };
   class Helping;
 
   static void help_callers_slowly();
@@ -60,10 +60,13 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   void run_thread();
   // False: the stream was closed and all its calls have ended.
   bool sleep_until_needed();
-  bool nap(Waiter& waiter);
+  // With the drive lock, while nothing moves: waits a little. Returns whether it is time to look around.
+  bool nap(Waiter& waiter, bool helping);
   // The thread should carry calls on: there are some, and nobody helps.
   bool needed() const { return peek(unsettled_) > 0 && peek(helpers_) == 0; }
+  // With mutex_: the thread; whoever carries calls on.
   void wake();
+  void wake_driver();
 
   // With the drive lock: carries everything on a little. Returns whether anything moved.
   bool turn(Waiter& waiter);
@@ -82,6 +85,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   bool spin_ = true;  // all its communicators may
   State state_ = State::kAwake;
   bool rung_ = false;
+  Sleepers* napping_ = nullptr;  // where whoever has the drive lock may sleep
   bool closed_ = false;
   std::optional<Doorbell> bell_;
   std::thread thread_;

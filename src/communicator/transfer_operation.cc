@@ -46,9 +46,12 @@ Progress TransferOperation::progress() {
     (sending_ ? calls_.sends_ : calls_.receives_).count(transfer_.bytes());
     OperationLog::end(std::exchange(entry_, nullptr), Phase::kDone, transfer_.bytes() >= kTimedBytes);
     done_ = true;
+    context_.sleepers().tell_own();
     return Progress::kDone;
   }
   advanced_ = transfer_.stage != stage || transfer_.moved != moved;
+  // Another transfer with this peer may be next, and another thread's.
+  if (advanced_) context_.sleepers().tell_own();
   return Progress::kAgain;
 }
 

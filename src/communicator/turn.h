@@ -2,26 +2,34 @@
 
 #include <cstdint>
 
-#include "base/health.h"
 #include "base/sync.h"
+#include "transport/shm/sleepers.h"
 
 namespace tutti {
+
+class CallContext;
 
 // The order of a communicator's collectives: each takes a number when it is issued, and runs when the number is called.
 // Any thread.
 class TurnOrder {
  public:
+  // sleepers: wakes threads of this rank that wait for their turn. Outlives this.
+  explicit TurnOrder(Sleepers& sleepers) : sleepers_(sleepers) {}
+
   // The next number, from 0.
   std::uint64_t take() { return take_number(next_); }
   bool is_called(std::uint64_t number) const { return observe(called_) == number; }  // published by pass()
   // The holder of the number that is called has ended.
-  void pass(std::uint64_t number) { publish(called_, number + 1); }
+  void pass(std::uint64_t number) {
+    publish(called_, number + 1);
+    sleepers_.tell_own();
+  }
 
   // From construction to destruction it is the caller's turn; the constructor blocks until it is. In a forked child it
   // throws when the turn is that of a thread of the parent.
   class Turn {
    public:
-    Turn(TurnOrder& order, const Health& health, bool spin);
+    Turn(TurnOrder& order, const CallContext& context);
     ~Turn() { order_.pass(number_); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -35,6 +43,7 @@ class TurnOrder {
   };
 
  private:
+  Sleepers& sleepers_;
   Word next_{0};
   Word called_{0};
 };

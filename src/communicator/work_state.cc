@@ -83,7 +83,7 @@ bool WorkState::wait(std::optional<Deadline> deadline) {
       if (!engine_->help(*this, deadline)) return false;
     } else {
       // Whoever ends the group carries it on.
-      Waiter waiter({}, false);
+      Waiter waiter(false);
       while (!done()) {
         if (deadline && Clock::now() >= *deadline) return false;
         StreamEngine::help_callers();

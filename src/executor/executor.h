@@ -9,6 +9,7 @@
 #include "base/health.h"
 #include "executor/call.h"
 #include "executor/channel.h"
+#include "transport/shm/sleepers.h"
 #include "transport/transport.h"
 
 namespace tutti {
@@ -54,10 +55,11 @@ struct ExecutorParts {
   std::span<const std::unique_ptr<Channel>> channels;
   std::span<Transport* const> transports;
   Health& health;
-  Word& progress;               // this rank's word that peers read when they lack credit
-  Word* started = nullptr;      // the last call begun, for peers that wait; null: nobody asks
-  OperationLog* log = nullptr;  // null: calls are not entered
-  bool spin = true;             // there is a core for every rank of the host
+  Word& progress;                // this rank's word that peers read when they lack credit
+  Word* started = nullptr;       // the last call begun, for peers that wait; null: nobody asks
+  OperationLog* log = nullptr;   // null: calls are not entered
+  bool spin = true;              // there is a core for every rank of the host
+  Sleepers* sleepers = nullptr;  // null: no rank of this host sleeps
 };
 
 // A row of the registry of executors.

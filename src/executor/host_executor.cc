@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::size_t kLineBytes = 64;                   // ranks write to cache lines of their own
 constexpr std::size_t kShortestShared = Line::kPayload;  // shorter blocks travel in the line itself
+// How often a straight line looks for a message that is late: a few microseconds. Whoever is later than that may need
+// this core. With more ranks than cores he mostly does: looking even a few times more costs more than it saves.
+constexpr int kLooks = 64;
 // After so many calls of progress() that did no step, the credit that is still owed is told: it costs a store to a line
 // that the peer reads only when it lacks credit.
 constexpr std::uint32_t kIdleTurns = 16;
@@ -120,7 +123,7 @@ bool HostExecutor::go_straight(Call& call) {
   const bool done = run_straight_line(
       call, *channels_.front(), [](const Step&) {}, [&] { enter_in_log(call, true); }, looks_);
   if (done) {
-    publish(progress_, call.sequence);  // as finish() does, which has no transports and no buffers to wait for here
+    tell_progress(call.sequence);  // as finish() does, which has no transports and no buffers to wait for here
   } else {
     OperationLog::stamp(call.entry);
   }
@@ -204,7 +207,7 @@ Progress HostExecutor::advance(Call& call, int channel) {
 // Whether the call has ended for the caller: no peer reads its buffers and nothing that peers wait for is still here.
 bool HostExecutor::finish(const Call& call) {
   // Everything that came was consumed: peers that lack credit may know now, also those on whom the waits below depend.
-  if (peek(progress_) != call.sequence) publish(progress_, call.sequence);  // observed by refresh_acknowledged()
+  if (peek(progress_) != call.sequence) tell_progress(call.sequence);
   for (Transport* transport : transports_) {
     if (!transport->written()) return false;
   }

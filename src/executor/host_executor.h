@@ -21,6 +21,7 @@ class HostExecutor final : public Executor {
         progress_(parts.progress),
         started_(parts.started),
         log_(parts.log),
+        sleepers_(parts.sleepers),
         looks_(parts.spin ? kStraightLineLooks : 1) {}
   HostExecutor(const HostExecutor&) = delete;
   HostExecutor& operator=(const HostExecutor&) = delete;
@@ -54,6 +55,10 @@ class HostExecutor final : public Executor {
   void set_distance();
   bool peers_have_ended(std::uint64_t sequence) const;
   void tell_owed_credit();
+  void tell_progress(std::uint64_t sequence) {
+    publish(progress_, sequence);  // observed by refresh_acknowledged()
+    if (sleepers_ != nullptr) sleepers_->tell_others();
+  }
   template <class Visit>
   void visit_awaited(const Call& call, Visit visit) const;
   void enter_in_log(Call& call, bool quick) {
@@ -67,6 +72,7 @@ class HostExecutor final : public Executor {
   Word& progress_;
   Word* started_;
   OperationLog* log_;
+  Sleepers* sleepers_;
   const int looks_;  // of a straight line, for a message
   Mismatch mismatch_;
   // An output that peers may write to until they have ended a call.

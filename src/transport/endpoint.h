@@ -10,6 +10,7 @@ namespace tutti {
 
 class Transport;
 class PeerSegments;
+class Sleepers;
 
 // Connections between two ranks are numbered alike on both: the channels of the collectives first, then the three of
 // point-to-point.
@@ -19,6 +20,8 @@ inline constexpr int kMaxWindow = 8;
 // In a progress word: the rank's calls have failed. Their buffers are the caller's again, and what was read there
 // without knowing that counts for nothing.
 inline constexpr std::uint64_t kWithdrawn = ~std::uint64_t{0};
+
+inline const Word kNobodySleeps{0};
 
 // One rank's end of the two connections, one each way, that it shares with a peer on one channel.
 //
@@ -54,16 +57,18 @@ struct Endpoint {
   const Word* taken_in = nullptr;   // the transport has read the messages up to here; null: the peer reads them itself
   const Word* progress_in = nullptr;  // the peer has finished all calls up to here, or kWithdrawn; null: it never says
 
-  PeerSegments* segments = nullptr;    // the peer's memory that this rank can read and write; null: none
-  const Word* confirmed_in = nullptr;  // peer -> this rank: bit s is set once it maps segment s; null: never
-  std::uint64_t confirmed = 0;         // the same, as far as this rank has looked
-  Notes notes;                         // of the peer's last message that had some, if output_segment is not 0 …
-  std::uint64_t notes_call = 0;        // … and the call that it belongs to
-  std::byte* target = nullptr;         // where the step under way writes in the peer's output; null: nowhere
-  std::uint64_t last_read = 0;         // number of the last message that the peer reads out of the caller's buffer
-  Transport* transport = nullptr;      // null: shared memory
-  std::uint32_t window = 2;            // lines each way, a power of two
-  std::uint32_t hop_ns = 0;            // how long a line takes to the peer, measured when the ranks met; 0: unknown
+  PeerSegments* segments = nullptr;     // the peer's memory that this rank can read and write; null: none
+  const Word* confirmed_in = nullptr;   // peer -> this rank: bit s is set once it maps segment s; null: never
+  std::uint64_t confirmed = 0;          // the same, as far as this rank has looked
+  Notes notes;                          // of the peer's last message that had some, if output_segment is not 0 …
+  std::uint64_t notes_call = 0;         // … and the call that it belongs to
+  std::byte* target = nullptr;          // where the step under way writes in the peer's output; null: nowhere
+  std::uint64_t last_read = 0;          // number of the last message that the peer reads out of the caller's buffer
+  Transport* transport = nullptr;       // null: shared memory
+  Sleepers* sleepers = nullptr;         // wakes the peer, if it sleeps; null: it never does, or a transport wakes it
+  const Word* asleep = &kNobodySleeps;  // Sleepers::asleep()
+  std::uint32_t window = 2;             // lines each way, a power of two
+  std::uint32_t hop_ns = 0;             // how long a line takes to the peer, measured when the ranks met; 0: unknown
   std::uint16_t peer = 0;
   std::uint8_t channel = 0;
 };

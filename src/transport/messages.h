@@ -11,6 +11,15 @@ namespace tutti {
 // What the two ends of a connection do with lines. All of it inline: these are the instructions between a rank and the
 // cache line that its peer waits for.
 
+// Wakes the peer, which may sleep. REQUIRES: endpoint.sleepers.
+void wake_peer(const Endpoint& endpoint);
+
+// After everything published in shared memory that the peer may wait for: wakes it if it sleeps. A load of a line that
+// stays in the cache, while nobody of the host does.
+inline void tell_peer(const Endpoint& endpoint) {
+  if (glance(*endpoint.asleep) != 0) wake_peer(endpoint);  // with the announcements of Sleepers
+}
+
 // Whether a line is free for the next message to this peer.
 inline bool can_publish(Endpoint& endpoint) {
   if (endpoint.sent - endpoint.acknowledged < endpoint.window) return true;
@@ -32,7 +41,8 @@ inline void publish_line(Endpoint& endpoint, Descriptor descriptor, std::uint64_
   endpoint.told = endpoint.received;
   endpoint.sent = number;
   publish(line.epoch, number);  // observed by arrived() at the peer, or by the transport
-  if (endpoint.transport != nullptr) endpoint.transport->published(endpoint);
+  if (endpoint.transport != nullptr) return endpoint.transport->published(endpoint);
+  tell_peer(endpoint);
 }
 
 // Copies a value that travels in a line. Of a memcpy of so few bytes that nobody knows beforehand, compilers make an
@@ -78,6 +88,7 @@ inline void tell_credit(Endpoint& endpoint) {
     endpoint.transport->consumed(endpoint);
   } else {
     publish(*endpoint.credit_out, endpoint.received);  // observed by refresh_acknowledged() at the peer
+    tell_peer(endpoint);
   }
   endpoint.told = endpoint.received;
 }

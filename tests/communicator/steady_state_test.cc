@@ -60,7 +60,8 @@ constexpr int kWrongResult = 5;
 void forbid_system_calls() {
   constexpr auto kNumber = static_cast<std::uint32_t>(offsetof(seccomp_data, nr));
   std::vector<sock_filter> filter = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kNumber)};
-  for (const long allowed : {__NR_sched_yield, __NR_clock_nanosleep, __NR_nanosleep, __NR_exit_group}) {
+  for (const long allowed :
+       {__NR_sched_yield, __NR_membarrier, __NR_futex, __NR_clock_nanosleep, __NR_nanosleep, __NR_exit_group}) {
     filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(allowed), 0, 1));
     filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   }

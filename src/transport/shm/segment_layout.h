@@ -5,21 +5,23 @@
 
 #include "transport/endpoint.h"
 #include "transport/line.h"
+#include "transport/shm/sleep_words.h"
 
 namespace tutti {
 
 // Connections beyond the channels: announcements, grants and data of point-to-point.
 inline constexpr int kPointToPointConnections = 3;
 
-// Where everything lies in the segment that the ranks of one host share. A header, then one area per member:
+// Where everything lies in the segment that the ranks of one host share. A page with a header and the count of who
+// sleeps, then one area per member:
 //
-//   progress and started words | confirmed segments [peer] | channels: credit words and lines [channel][peer] | small
-//   rings [channel] | point-to-point: credit words and lines [peer][connection] | large rings [channel] | pieces
-//   [rank][window]
+//   progress and started words | who sleeps | confirmed segments [peer] | channels: credit words and lines
+//   [channel][peer] | small rings [channel] | point-to-point: credit words and lines [peer][connection] | large rings
+//   [channel] | pieces [rank][window]
 //
 // The first line is what every communicator needs at once; the rest takes memory when it is used.
-// Everything in an area is written by its owner and read by the others. All values are agreed before the segment is
-// made; offsets are bytes from its start, areas are page-aligned.
+// Everything in an area is written by its owner and read by the others, but for the words that say who sleeps. All
+// values are agreed before the segment is made; offsets are bytes from its start, areas are page-aligned.
 struct SegmentLayout {
   std::uint32_t members = 1;
   std::uint32_t ranks = 1;  // of the communicator
@@ -39,7 +41,8 @@ struct SegmentLayout {
   // Offsets within an area.
   std::size_t progress() const { return 0; }
   std::size_t started() const { return progress() + sizeof(Word); }
-  std::size_t confirmed(std::uint32_t peer) const { return sizeof(PaddedWord) + sizeof(Word) * peer; }
+  std::size_t sleep_words() const { return progress() + sizeof(PaddedWord); }
+  std::size_t confirmed(std::uint32_t peer) const { return sleep_words() + sizeof(SleepWords) + sizeof(Word) * peer; }
   std::size_t credit(std::uint32_t connection, std::uint32_t peer) const {
     return connection < channels ? channel_lines() + end_bytes() * (connection * members + peer)
                                  : point_to_point(peer) + end_bytes() * (connection - channels);
@@ -62,6 +65,7 @@ struct SegmentLayout {
   std::size_t area_bytes() const { return page_up(pieces(ranks)); }
 
   // Offsets within the segment.
+  static constexpr std::size_t sleep_count() { return sizeof(SleepCount); }
   std::size_t area(std::uint32_t member) const { return kPage + member * area_bytes(); }
   std::size_t segment_bytes() const { return area(members); }
 
@@ -73,6 +77,7 @@ struct SegmentLayout {
   }
   static std::size_t page_up(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 };
-static_assert(sizeof(SegmentLayout::Header) <= SegmentLayout::kPage);
+static_assert(sizeof(SegmentLayout::Header) <= SegmentLayout::sleep_count());
+static_assert(SegmentLayout::sleep_count() + sizeof(SleepCount) <= SegmentLayout::kPage);
 
 }  // namespace tutti
