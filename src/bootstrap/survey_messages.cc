@@ -2,10 +2,12 @@
 
 #include <string_view>
 
+#include "base/text.h"
+
 namespace tutti {
 namespace {
 
-constexpr std::size_t kActivityBytes = 1 + 1 + 8 + 4 + 4 + 4 + Activity::kMaxText;
+constexpr std::size_t kActivityBytes = 1 + 1 + 8 + 4 + 4 + 2 * (4 + Activity::kMaxText);
 
 [[noreturn]] void malformed(const char* what) {
   throw Error(ErrorCode::kMismatch, std::string("an answer about what ranks do ") + what);
@@ -19,20 +21,14 @@ int read_rank(ByteReader& reader, int ranks, int lowest = 0) {
 
 std::uint32_t encoded(int rank) { return static_cast<std::uint32_t>(rank); }
 
-// Cut, but not inside a character.
-std::string_view shortened(std::string_view text, std::size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
-  return text.substr(0, limit);
-}
-
 void encode_activity(ByteWriter& writer, const Activity& activity) {
   writer.u8(static_cast<std::uint8_t>(activity.kind));
   writer.u8(activity.begun ? 1 : 0);
   writer.u64(activity.called);
   writer.u32(encoded(activity.waits_for));
   writer.u32(activity.since_ms);
-  writer.text(shortened(activity.text, Activity::kMaxText));
+  writer.text(cut_text(activity.text, Activity::kMaxText));
+  writer.text(cut_text(activity.elsewhere, Activity::kMaxText));
 }
 
 Activity decode_activity(ByteReader& reader, int ranks) {
@@ -47,6 +43,7 @@ Activity decode_activity(ByteReader& reader, int ranks) {
   activity.waits_for = read_rank(reader, ranks, Activity::kSeveral);
   activity.since_ms = reader.u32();
   activity.text = reader.text(Activity::kMaxText);
+  activity.elsewhere = reader.text(Activity::kMaxText);
   return activity;
 }
 
@@ -147,7 +144,7 @@ std::vector<std::byte> SurveyReport::encode() const {
   writer.u32(encoded(asker));
   writer.u64(number);
   writer.u32(encoded(blamed));
-  writer.text(shortened(text, kMaxText));
+  writer.text(cut_text(text, kMaxText));
   return writer.take();
 }
 

@@ -336,7 +336,7 @@ TEST(SplitErrors, MembersThatDisagreeOnReproducibleOrSettingsAreToldWho) {
         color = rank % 2;
         if (rank == 3) options.config["TUTTI_CHANNELS"] = "1";
       },
-      {1, 3}, ErrorCode::kMismatch, 3, {"rank 3 (", "rank 1 (", "TUTTI_CHANNELS=1", "TUTTI_CHANNELS=0"});
+      {1, 3}, ErrorCode::kMismatch, Error::kNoPeer, {"rank 3 (", "rank 1 (", "TUTTI_CHANNELS=1", "TUTTI_CHANNELS=0"});
 }
 
 TEST(SplitErrors, OfOneMembersOptionsAreToldToItsColour) {
