@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/setting_advice.h"
 #include "communicator/links.h"
 #include "topology/machine.h"
 #include "transport/shm/peer_segments.h"
@@ -164,7 +165,13 @@ void connect_everyone(Session::Parts& parts) {
 
 Config configure(const Options& options, const std::function<Membership(const Config&)>& find_membership) {
   try {
-    return Config::from_environment().with(options.config);
+    const Config environment = Config::from_environment();
+    warn_of_environment(environment);
+    Config config = environment.with(options.config);
+    if (options.config.contains("TUTTI_DUMP_DIR") || options.config.contains("TUTTI_SOCKET_IFNAME")) {
+      warn_of_settings(config);
+    }
+    return config;
   } catch (const Error& error) {
     try {
       const Config readable = Config::readable(options.config);

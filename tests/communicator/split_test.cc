@@ -412,5 +412,18 @@ TEST(SplitSettings, AreThoseOfTheParentWithTheChildsOwnOnTop) {
       with_config({{"TUTTI_ALGO", "ring"}}));
 }
 
+TEST(SplitErrors, AfterDestroyAreOfTheSplit) {
+  expect_ranks(2, [](Communicator& world) {
+    world.destroy();
+    try {
+      static_cast<void>(world.split(0, 0));
+      ADD_FAILURE() << "a destroyed communicator was split";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      EXPECT_TRUE(std::string(error.what()).starts_with("split on ")) << error.what();
+    }
+  });
+}
+
 }  // namespace
 }  // namespace tutti

@@ -95,7 +95,9 @@ class Blaming {
       if (const Report* const report = job_.report({here_, rank})) {
         add(rank, report->failed ? fmt::format("{}, which waited for nobody", described(rank)) : about(*report));
       } else if (any_->left.contains(rank)) {
-        add(rank, fmt::format("{} has left after call #{}", described(rank), any_->left.at(rank)));
+        const std::uint64_t last = any_->left.at(rank);
+        add(rank, fmt::format("{} has left {}", described(rank),
+                              last == 0 ? "before its first call" : fmt::format("after call #{}", last)));
       } else {
         add(rank, no_file(rank));
       }
