@@ -174,6 +174,15 @@ TEST(Doctor, TakesProcessesOfOtherHostsNamespacesAndTimesForOthers) {
   }
 }
 
+TEST(Doctor, FollowsNoWaitThatHasFailed) {
+  Report failed = waiting(elsewhere("tp", 1, 2, 1));
+  failed.failed = true;
+  failed.operations.back().phase = "failed";
+  const auto all =
+      diagnose_job({{waiting(report_of(0, 2, 6)), report_of(1, 2, 5)}, {waiting(elsewhere("tp", 0, 2, 1)), failed}});
+  EXPECT_TRUE(says(all[0], "It computes, or hangs outside of tutti")) << to_text(all[0]);
+}
+
 TEST(Doctor, DoesNotGuessWhichThreadOfAProcessIsWhichRank) {
   std::vector<std::vector<Report>> communicators = {{waiting(report_of(0, 2, 6)), report_of(1, 2, 5)},
                                                     {elsewhere("tp", 0, 2, 0), waiting(elsewhere("tp", 1, 2, 1))}};

@@ -108,7 +108,7 @@ class Blaming {
     const Member member{here_, report.rank};
     for (const Member other : job_.same_process(member)) {
       const std::set<int>* const waits = waits_of(other);
-      if (waits == nullptr) continue;
+      if (waits == nullptr || job_.report(other)->failed) continue;
       if (const auto circle = searches_++ < kMostSearches ? circle_through(member) : std::nullopt) {
         return circle_text(*circle);
       }
@@ -139,7 +139,7 @@ class Blaming {
       return next;
     }
     for (const Member other : job_.same_process(member)) {
-      if (waits_of(other) != nullptr) next.push_back(other);
+      if (waits_of(other) != nullptr && !job_.report(other)->failed) next.push_back(other);
     }
     return next;
   }
