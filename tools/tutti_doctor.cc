@@ -54,11 +54,13 @@ int run(std::span<const std::string_view> words) {
       readable = false;
     }
   }
-  bool healthy = true;
+  std::vector<std::vector<doctor::Report>> communicators;
   for (auto& [id, ranks] : reports) {
-    std::vector<doctor::Report> list;
+    auto& list = communicators.emplace_back();
     for (auto& [rank, report] : ranks) list.push_back(std::move(report));
-    const doctor::Diagnosis diagnosis = doctor::diagnose(list);
+  }
+  bool healthy = true;
+  for (const doctor::Diagnosis& diagnosis : doctor::diagnose_job(communicators)) {
     std::fputs(doctor::to_text(diagnosis).c_str(), stdout);
     healthy = healthy && diagnosis.healthy();
   }

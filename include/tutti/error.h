@@ -11,7 +11,7 @@ namespace tutti {
 enum class ErrorCode {
   kInvalidArgument,  // this rank passed something wrong, or destroyed: nothing was sent, the communicator stays usable
   kInvalidSetting,   // an environment variable or Options::config value
-  kMismatch,         // ranks disagree on the call, or on a setting that must agree
+  kMismatch,         // ranks disagree on the call, or on a setting that must agree; the message names both sides
   kUnauthorized,     // the other side does not know the job's secret
   kTimeout,          // a deadline passed; the message says who was missing
   kRemote,           // another rank died, left, failed or aborted; peer() names it
@@ -32,7 +32,7 @@ class TUTTI_API Error : public std::runtime_error {
       : std::runtime_error(message), code_(code), peer_(peer) {}
 
   ErrorCode code() const { return code_; }
-  // The rank that caused it, or kNoPeer.
+  // The rank that caused it, as far as that is known; kNoPeer where it is not, as of ranks whose calls differ.
   int peer() const { return peer_; }
 
  private:

@@ -26,7 +26,7 @@ enum class Type {
   kFamily,   // any, ipv4, ipv6
   kFlag,     // 0 or 1
   kInteger,  // low … high
-  kBytes,    // the same, with K, M, G (1024)
+  kBytes,    // the same, with K, M, G (1024); or 0, which leaves it to the library
   kSeconds,  // the same, with a fraction; kept in milliseconds
   kSignal,   // USR1, USR2 or none; kept as the signal's number
 };
@@ -90,11 +90,11 @@ constexpr Row kRows[] = {
      "signal at which every communicator of a process writes its last operations"},
     {Setting::kAlgorithm, "TUTTI_ALGO", nullptr, Type::kText, "", 0, 0, Agreed::kYes,
      "algorithm of every collective, or collective:name;collective:name"},
-    {Setting::kChunkBytes, "TUTTI_CHUNK_BYTES", nullptr, Type::kBytes, "0", 0, kGigabyte, Agreed::kYes,
+    {Setting::kChunkBytes, "TUTTI_CHUNK_BYTES", nullptr, Type::kBytes, "0", 256, kGigabyte, Agreed::kYes,
      "largest chunk of a message; 0: chosen"},
     {Setting::kChannels, "TUTTI_CHANNELS", nullptr, Type::kInteger, "0", 0, 4, Agreed::kYes,
      "parallel channels of a collective; 0: chosen"},
-    {Setting::kRingBytes, "TUTTI_RING_BYTES", nullptr, Type::kBytes, "0", 0, kGigabyte, Agreed::kYes,
+    {Setting::kRingBytes, "TUTTI_RING_BYTES", nullptr, Type::kBytes, "0", 4096, kGigabyte, Agreed::kYes,
      "slot ring of a rank and channel; 0: twice the L2 cache"},
     {Setting::kTuningFile, "TUTTI_TUNING_FILE", nullptr, Type::kText, "", 0, 0, Agreed::kNo,
      "a file of `tutti tune`, with the same contents on all ranks"},
@@ -162,8 +162,9 @@ std::optional<Parsed> parse(const Row& row, std::string_view given) {
       return std::nullopt;
     case Type::kInteger:
     case Type::kBytes: {
-      const auto value = row.type == Type::kBytes ? parse_bytes(text) : whole_number<std::int64_t>(text);
-      if (!value || !in_range(*value)) return std::nullopt;
+      const bool bytes = row.type == Type::kBytes;
+      const auto value = bytes ? parse_bytes(text) : whole_number<std::int64_t>(text);
+      if (!value || (!in_range(*value) && !(bytes && *value == 0))) return std::nullopt;
       return Parsed{std::to_string(*value), *value};
     }
     case Type::kSeconds: {
@@ -193,11 +194,11 @@ std::string allowed(const Row& row) {
     case Type::kFamily:
       return "any, ipv4 or ipv6 (AF_INET, AF_INET6)";
     case Type::kFlag:
-      return "0 or 1";
+      return "0 or 1 (or no, yes, off, on, false, true)";
     case Type::kInteger:
       return fmt::format("a whole number from {} to {}", row.low, row.high);
     case Type::kBytes:
-      return fmt::format("bytes from {} to {}, with K, M or G", row.low, row.high);
+      return fmt::format("0, or bytes from {} to {}, with K, M or G", row.low, row.high);
     case Type::kSeconds:
       return fmt::format("seconds from {} to {}", row.low, row.high);
     case Type::kSignal:
@@ -207,6 +208,12 @@ std::string allowed(const Row& row) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> setting_names() {
+  std::vector<std::string_view> names;
+  for (const Row& row : kRows) names.emplace_back(row.name);
+  return names;
+}
 
 Config::Config() {
   for (const Row& row : kRows) {

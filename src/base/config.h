@@ -41,6 +41,9 @@ enum class Setting {
 };
 inline constexpr std::size_t kSettings = static_cast<std::size_t>(Setting::kTuningFile) + 1;
 
+// The TUTTI_ names of all settings.
+std::vector<std::string_view> setting_names();
+
 // The settings of one communicator: the environment's values, overridden by Options::config. Immutable.
 class Config {
  public:

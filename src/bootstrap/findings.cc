@@ -54,7 +54,7 @@ std::string RankSet::text() const {
 
 bool Activity::is_like(const Activity& other) const {
   return kind == other.kind && begun == other.begun && called == other.called && waits_for == other.waits_for &&
-         text == other.text;
+         text == other.text && elsewhere == other.elsewhere;
 }
 
 void Findings::add(const Activity& activity, const RankSet& ranks) {
@@ -89,7 +89,10 @@ void Findings::shorten() {
     const std::vector<Finding> all = std::exchange(findings, {});
     for (Finding finding : all) {
       if (finding.activity.waits_for >= 0) finding.activity.waits_for = Activity::kSeveral;
-      if (!keep_text) finding.activity.text.clear();
+      if (!keep_text) {
+        finding.activity.text.clear();
+        finding.activity.elsewhere.clear();
+      }
       const auto like =
           std::ranges::find_if(findings, [&](const Finding& f) { return f.activity.is_like(finding.activity); });
       if (like == findings.end()) {

@@ -45,6 +45,10 @@ struct Activity {
   int waits_for = kNobody;
   std::uint32_t since_ms = kUnknownTime;  // in the call for so long; idle: in none for so long
   std::string text;                       // "all_reduce f32×1000 sum #1234"; "" when idle
+  // What its process is in meanwhile on another communicator: "barrier #5 of \"dp\""; "": nothing that is known.
+  std::string elsewhere{};
+
+  bool is_wait() const { return kind != Kind::kIdle && begun; }
 
   // Whether two ranks can be told of together.
   bool is_like(const Activity& other) const;

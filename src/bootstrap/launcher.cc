@@ -137,7 +137,7 @@ Launch from_settings(const Config& config) {
                                                         config.text(there), config.given_name(missing)));
   }
   Launch launch;
-  launch.launcher = "TUTTI_RANK";
+  launch.launcher = kByHand;
   launch.rank = static_cast<int>(config.integer(Setting::kRank));
   launch.ranks = static_cast<int>(config.integer(Setting::kRanks));
   if (launch.rank >= launch.ranks) {

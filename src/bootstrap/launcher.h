@@ -12,6 +12,9 @@ namespace tutti {
 // Answers null for a variable that is not set.
 using Environment = std::function<const char*(const char*)>;
 
+// The launcher of a process that is told by hand: Launch::launcher.
+inline constexpr const char* kByHand = "TUTTI_RANK";
+
 // What a launcher tells its processes through the environment.
 struct Launch {
   enum class Hosts { kUnknown, kOne, kSeveral };

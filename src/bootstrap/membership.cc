@@ -142,9 +142,11 @@ std::vector<HostPort> launcher_roots(const Config& config, const Launch& launch,
                                      std::span<const InterfaceRecord> here) {
   if (launch.root_hosts.empty()) {
     throw Error(ErrorCode::kInvalidSetting,
-                fmt::format("{} does not say where rank 0 runs; set TUTTI_COMM_ID=host:port, or MASTER_ADDR and "
-                            "MASTER_PORT, on all ranks",
-                            launch.launcher));
+                fmt::format("{}; set TUTTI_COMM_ID=host:port, or MASTER_ADDR and MASTER_PORT, on all ranks",
+                            launch.launcher == kByHand
+                                ? "TUTTI_RANK and TUTTI_NRANKS are set, but TUTTI_COMM_ID, which says where rank 0 "
+                                  "runs, is not or is empty"
+                                : launch.launcher + " does not say where rank 0 runs"));
   }
   const std::uint16_t port = port_of_job(config, launch, secret);
   std::vector<HostPort> roots;

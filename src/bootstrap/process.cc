@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <mutex>
+#include <utility>
 
 #include "base/descriptors.h"
 #include "base/fork.h"
@@ -44,6 +45,19 @@ void Process::ask_reporters() {
   } catch (const std::exception& error) {
     log_warn("no reports for a signal: {}", error.what());
   }
+}
+
+std::string Process::in_other_call(const Reporter& reporter) const {
+  constexpr std::uint32_t kShort = 100;  // what is in a call for less goes on
+  Reporter::InCall longest{"", kShort};
+  for (const auto& known : reporters_) {
+    const std::shared_ptr<Reporter> one = known.lock();
+    if (!one || one.get() == &reporter) continue;
+    if (one->id() == reporter.id()) return "";
+    Reporter::InCall call = one->in_call();
+    if (!call.text.empty() && call.since_ms >= longest.since_ms) longest = std::move(call);
+  }
+  return longest.text;
 }
 
 bool Process::is_this() const { return made_in_ == fork_generation(); }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "bootstrap/dump_signal.h"
@@ -11,11 +12,20 @@
 
 namespace tutti {
 
-// What writes down what it knows when somebody asks the process for it. Called on the writer's thread.
+// What a communicator tells of itself to its process.
 class Reporter {
  public:
   virtual ~Reporter() = default;
+  // Writes down what it knows; somebody has asked the process for it. On the writer's thread.
   virtual void report_now() = 0;
+
+  // Both on the control thread, must not block. Equal on all ranks, and on no other communicator.
+  virtual const std::string& id() const = 0;
+  struct InCall {
+    std::string text;  // "barrier #5 of \"dp\" and waits for rank 3 there"; "": it is in none
+    std::uint32_t since_ms = 0;
+  };
+  virtual InCall in_call() const = 0;
 };
 
 // What all communicators of this process share: the control thread, and the writer's. Made by the first that needs it
@@ -33,6 +43,9 @@ class Process {
   // From now on the reporter is called when this signal comes; 0: when the one comes that others have asked for. The
   // first signal that somebody names is the process's. Throws Error(kSystem).
   void add_reporter(std::weak_ptr<Reporter> reporter, int signal);
+  // What this process is in on other communicators than this one's, for longest; "" also where it is several ranks of
+  // this one, because nobody knows which of its threads is which. On the control thread.
+  std::string in_other_call(const Reporter& reporter) const;
 
   // False in a forked child, where the control thread does not exist.
   bool is_this() const;

@@ -185,11 +185,14 @@ void ScopeBook::learn_report(const SurveyReport& report, int from) {
 void ScopeBook::check(const Record& record, const Comparison& theirs, const CallDescription& mine) {
   if (mine.signature == theirs.call.signature) return;
   const ControlScope& own = *record.own;
-  poison(own, {ErrorCode::kMismatch, theirs.rank,
-               fmt::format("{} called \"{}\" as #{} of communicator \"{}\" where {} called \"{}\": all ranks must make "
-                           "the same calls in the same order",
-                           own.describe(own.own().rank), mine.text, mine.sequence, own.name(),
-                           own.describe(theirs.rank), theirs.call.text)});
+  // Two calls that differ do not say whose is wrong.
+  poison(own, {ErrorCode::kMismatch, Error::kNoPeer,
+               fmt::format(
+                   "{} called \"{}\" as #{} of communicator \"{}\" where {} called \"{}\": all ranks must make "
+                   "the same calls in the same order; with TUTTI_DUMP_DIR set, tutti doctor tells which rank differs "
+                   "from the others",
+                   own.describe(own.own().rank), mine.text, mine.sequence, own.name(), own.describe(theirs.rank),
+                   theirs.call.text)});
 }
 
 }  // namespace tutti

@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kActivityBytes = 1 + 1 + 8 + 4 + 4 + 4 + Activity::kMaxText;
+constexpr std::size_t kActivityBytes = 1 + 1 + 8 + 4 + 4 + 2 * (4 + Activity::kMaxText);
 
 [[noreturn]] void malformed(const char* what) {
   throw Error(ErrorCode::kMismatch, std::string("an answer about what ranks do ") + what);
@@ -20,6 +20,7 @@ void encode_activity(ByteWriter& writer, const Activity& activity) {
   writer.u32(encoded(activity.waits_for));
   writer.u32(activity.since_ms);
   writer.text(cut_text(activity.text, Activity::kMaxText));
+  writer.text(cut_text(activity.elsewhere, Activity::kMaxText));
 }
 
 Activity decode_activity(ByteReader& reader, int ranks) {
@@ -34,6 +35,7 @@ Activity decode_activity(ByteReader& reader, int ranks) {
   activity.waits_for = reader.rank(ranks, Activity::kSeveral);
   activity.since_ms = reader.u32();
   activity.text = reader.text(Activity::kMaxText);
+  activity.elsewhere = reader.text(Activity::kMaxText);
   return activity;
 }
 

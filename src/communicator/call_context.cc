@@ -24,6 +24,8 @@ Error CallContext::failure_of(const std::string& call) {
   note(told_, 1);
   report().write_failure();
   const Error reason = health().reason();
+  // A call that has run into its limit is named in the reason already.
+  if (std::string_view(reason.what()).starts_with(call + " on ")) return reason;
   return {reason.code(), fmt::format("{} on rank {}: {}", call, rank(), reason.what()), reason.peer()};
 }
 

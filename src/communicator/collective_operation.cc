@@ -133,6 +133,14 @@ Clock::duration CollectiveOperation::check_interval() const {
   return kCheckInterval + kCheckIntervalPerRank * context_.ranks();
 }
 
+namespace {
+
+std::string when_left(std::uint64_t last_call) {
+  return last_call == 0 ? "before its first call" : fmt::format("after call #{}", last_call);
+}
+
+}  // namespace
+
 void CollectiveOperation::check(Clock::duration idle) {
   if (dispute_ || context_.health().failed()) return;
   for (int peer = 0; peer < context_.ranks(); ++peer) {
@@ -142,8 +150,8 @@ void CollectiveOperation::check(Clock::duration idle) {
     if (execute() != Progress::kAgain) return;
     context_.health().fail(
         ErrorCode::kRemote,
-        fmt::format("{} left after call #{}, and this call needs it: all ranks must make the same calls",
-                    context_.control().describe(peer), context_.health().left_after(peer)),
+        fmt::format("{} left {}, and this call needs it: all ranks must make the same calls",
+                    context_.control().describe(peer), when_left(context_.health().left_after(peer))),
         peer);
     return;
   }

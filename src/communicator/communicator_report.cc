@@ -1,6 +1,7 @@
 #include "communicator/communicator_report.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "bootstrap/host.h"
+#include "communicator/activities.h"
 #include "communicator/arguments.h"
 #include "communicator/statistics_json.h"
 
@@ -24,6 +26,7 @@ constexpr const char* kFallbackDirectory = "/tmp";
 constexpr int kFormat = 1;
 constexpr int kMostMembers = 4096;  // that are named one by one
 constexpr std::size_t kLongestText = 4096;
+constexpr std::size_t kLongestName = 24;  // of a communicator, told to the ranks of another one
 
 // The same on all ranks, and on no other communicator's; says nothing about the secret that it is made from.
 std::string public_id(const ControlPlane& control) {
@@ -31,6 +34,12 @@ std::string public_id(const ControlPlane& control) {
   std::string id;
   for (std::size_t i = 0; i < 8; ++i) id += fmt::format("{:02x}", std::to_integer<unsigned>(key[i]));
   return id;
+}
+
+// Which of the machine's processes a pid names: in two containers, one pid may be two processes. 0: not known.
+std::uint64_t pid_namespace() {
+  struct stat status {};
+  return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
 template <class Duration>
@@ -67,7 +76,7 @@ std::string describe(const OperationRecord& record) {
 }
 
 CommunicatorReport::CommunicatorReport(Parts parts)
-    : parts_(std::move(parts)), id_(public_id(parts_.self.control)), writer_(parts_.writer) {}
+    : parts_(std::move(parts)), id_(public_id(parts_.self.control)), process_(parts_.process) {}
 
 std::string CommunicatorReport::to_json(std::string_view reason) const {
   using std::chrono::duration;
@@ -78,7 +87,8 @@ std::string CommunicatorReport::to_json(std::string_view reason) const {
   json.field("rank", parts_.self.rank)
       .field("ranks", parts_.self.ranks)
       .field("host", host_name())
-      .field("pid", ::getpid());
+      .field("pid", ::getpid())
+      .field("pid_namespace", pid_namespace());
   json.field("written", duration<double>(system_clock::now().time_since_epoch()).count());
   json.field("written_ns", Clock::now().time_since_epoch().count());
 
@@ -147,10 +157,10 @@ void CommunicatorReport::write_failure() {
 }
 
 void CommunicatorReport::write_failure_soon() {
-  const std::lock_guard lock(writer_mutex_);
-  if (writer_ == nullptr) return;
+  const std::lock_guard lock(open_mutex_);
+  if (process_ == nullptr) return;
   try {
-    writer_->post([weak = weak_from_this()] {
+    process_->writer().post([weak = weak_from_this()] {
       if (const auto report = weak.lock()) report->write_failure();
     });
   } catch (const std::exception& error) {
@@ -164,10 +174,28 @@ void CommunicatorReport::note_stall(const std::string& text) {
   stall_ = text;
 }
 
+Reporter::InCall CommunicatorReport::in_call() const {
+  const std::lock_guard lock(open_mutex_);
+  if (!open_ || parts_.self.health.failed()) return {};
+  const std::vector<Activity> own = activities_of(parts_.self.log.records(), Clock::now().time_since_epoch());
+  const auto longest =
+      std::ranges::max_element(own, {}, [](const Activity& one) { return one.is_wait() ? one.since_ms : 0; });
+  if (longest == own.end() || !longest->is_wait()) return {};
+  std::string text = fmt::format("{} of \"{}\"", longest->text, cut_text(parts_.self.name, kLongestName));
+  if (longest->waits_for >= 0) text += fmt::format(" and waits for rank {} there", longest->waits_for);
+  return {text, longest->since_ms};
+}
+
+std::string CommunicatorReport::elsewhere() const {
+  const std::lock_guard lock(open_mutex_);
+  return process_ != nullptr ? process_->in_other_call(*this) : "";
+}
+
 void CommunicatorReport::close() {
   {
-    const std::lock_guard lock(writer_mutex_);
-    writer_ = nullptr;
+    const std::lock_guard lock(open_mutex_);
+    open_ = false;
+    process_ = nullptr;
   }
   const std::lock_guard lock(mutex_);
   closed_ = true;

@@ -26,17 +26,21 @@ class CommunicatorReport final : public Reporter, public std::enable_shared_from
   struct Parts {
     Self self;
     std::function<Statistics()> statistics;
-    std::string directory;     // where a failure is written; "": nowhere
-    Writer* writer = nullptr;  // null: none, calls alone write a failure
+    std::string directory;       // where a failure is written; "": nowhere
+    Process* process = nullptr;  // null: none, calls alone write a failure
   };
   explicit CommunicatorReport(Parts parts);
 
   void report_now() override;
+  const std::string& id() const override { return id_; }
+  InCall in_call() const override;
   // The communicator has failed: writes that once, now or on the writer's thread. Never throw.
   void write_failure();
   void write_failure_soon();
   // Of the latest stall, as it was reported.
   void note_stall(const std::string& text);
+  // What this rank's process is in on other communicators; "": nothing that is known. On the control thread.
+  std::string elsewhere() const;
   // Nothing that this knows is touched from now on. Waits for a file that is being written.
   void close();
 
@@ -52,8 +56,9 @@ class CommunicatorReport final : public Reporter, public std::enable_shared_from
   mutable std::mutex mutex_;  // guards the next two, and one file at a time
   bool closed_ = false;
   bool failure_written_ = false;
-  std::mutex writer_mutex_;  // guards the next
-  Writer* writer_;
+  mutable std::mutex open_mutex_;  // guards the next two; held for moments only
+  bool open_ = true;               // the log may be read
+  Process* process_;
   mutable std::mutex stall_mutex_;  // guards the next
   std::string stall_;
 };

@@ -64,7 +64,9 @@ bool Disagreements::report_counts(const Call& call, const CallShape& shape, std:
       "{} sends {} elements to {} in #{} {}, which expects {}: input_counts[{}] there must be output_counts[{}] here",
       control.describe(peer), said, control.describe(context_.rank()), call.sequence, describe(shape),
       call.blocks->output.counts[peer], context_.rank(), peer);
-  if (context_.health().fail(ErrorCode::kMismatch, reason, peer)) control.poison(ErrorCode::kMismatch, reason, peer);
+  if (context_.health().fail(ErrorCode::kMismatch, reason)) {
+    control.poison(ErrorCode::kMismatch, reason, Error::kNoPeer);
+  }
   return true;
 }
 
@@ -78,8 +80,8 @@ bool Disagreements::settled(const Dispute& dispute) const {
       "{} sent a message of another call than #{} {}: all ranks must make the same calls with the same "
       "count, type, operation and root",
       context_.control().describe(dispute.peer), dispute.sequence, describe(dispute.shape));
-  if (health.fail(ErrorCode::kMismatch, reason, dispute.peer)) {
-    context_.control().poison(ErrorCode::kMismatch, reason, dispute.peer);
+  if (health.fail(ErrorCode::kMismatch, reason)) {
+    context_.control().poison(ErrorCode::kMismatch, reason, Error::kNoPeer);
   }
   return true;
 }

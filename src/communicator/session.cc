@@ -40,9 +40,8 @@ Session::Session(Parts parts)
       distances_(std::move(parts.distances)),
       arrivals_(*group_, layout_.ranks),
       process_(layout_.ranks > 1 ? Process::get() : nullptr),
-      report_(std::make_shared<CommunicatorReport>(
-          CommunicatorReport::Parts{self(parts.name), [this] { return statistics(); }, config_.text(Setting::kDumpDir),
-                                    process_ ? &process_->writer() : nullptr})),
+      report_(std::make_shared<CommunicatorReport>(CommunicatorReport::Parts{
+          self(parts.name), [this] { return statistics(); }, config_.text(Setting::kDumpDir), process_.get()})),
       context_({self(parts.name), *report_, transports_, *sleepers_, parts.spin, parts.timeout,
                 config_.duration(Setting::kStallWarning)}),
       collectives_(context_, {layout_, parts.reproducible, *selector_, channels_,

@@ -64,7 +64,10 @@ class Session {
   // For communicators that are split off.
   Heritage heritage() const;
   // Numbers the splits of this communicator, alike on all ranks.
-  std::uint64_t next_split() { return take_number(splits_); }
+  std::uint64_t next_split() {
+    context_.check_usable("split");
+    return take_number(splits_);
+  }
 
  private:
   // The others have gone on without this rank, because they heard nothing of it.

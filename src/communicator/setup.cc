@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/setting_advice.h"
 #include "base/store_barrier.h"
 #include "collectives/fitting.h"
 #include "collectives/tuning.h"
@@ -213,7 +214,12 @@ void connect_everyone(Session::Parts& parts) {
 
 Config configure(const Options& options, const std::function<Membership(const Config&)>& find_membership) {
   try {
-    const Config config = Config::from_environment().with(options.config);
+    const Config environment = Config::from_environment();
+    warn_of_environment(environment);
+    Config config = environment.with(options.config);
+    if (options.config.contains("TUTTI_DUMP_DIR") || options.config.contains("TUTTI_SOCKET_IFNAME")) {
+      warn_of_settings(config);
+    }
     load_tuning(config.text(Setting::kTuningFile));
     return config;
   } catch (const Error& error) {

@@ -82,7 +82,11 @@ std::optional<Error> SplitPlan::disagreement(const std::vector<int>& members, co
     return Error(ErrorCode::kRemote, fmt::format("{} cannot take part: {}", describe(rank), wish(rank).refusal->what()),
                  rank);
   }
-  const SplitWish& first = wish(members.front());
+  std::map<std::pair<std::uint64_t, bool>, std::vector<int>> alike;
+  for (const int rank : members) alike[{wish(rank).agreement, wish(rank).reproducible}].push_back(rank);
+  const auto most = std::ranges::max_element(alike, {}, [](const auto& entry) { return entry.second.size(); });
+  const int usual = most->second.front();
+  const SplitWish& first = wish(usual);
   for (const int rank : members) {
     const SplitWish& other = wish(rank);
     if (other.agreement == first.agreement && other.reproducible == first.reproducible) continue;
@@ -92,8 +96,8 @@ std::optional<Error> SplitPlan::disagreement(const std::vector<int>& members, co
     return Error(ErrorCode::kMismatch,
                  fmt::format("{} and {} do not agree on the communicator of colour {}: {} against {}. Give its members "
                              "the same name, reproducible and settings",
-                             describe(rank), describe(members.front()), first.color, shown(other), shown(first)),
-                 rank);
+                             describe(rank), describe(usual), first.color, shown(other), shown(first)),
+                 2 * most->second.size() > members.size() ? rank : Error::kNoPeer);
   }
   return std::nullopt;
 }

@@ -151,18 +151,24 @@ class Words {
     }
   }
 
+  static std::string instead(const Activity& activity, bool many) {
+    if (activity.elsewhere.empty()) return "";
+    return fmt::format(": {} in {}", many ? "their processes are" : "its process is", activity.elsewhere);
+  }
+
   void add_blamed(const Activity& activity, const RankSet& ranks) {
     const bool many = ranks.size() > 1;
     switch (activity.kind) {
       case Kind::kIdle: {
         std::string since = activity.called == 0 ? "yet" : fmt::format("since #{}", activity.called);
         if (activity.since_ms != Activity::kUnknownTime) since += fmt::format(", for {}", time_text(activity.since_ms));
-        return add(fmt::format("{} {} made no call {}", names(ranks), many ? "have" : "has", since));
+        return add(fmt::format("{} {} made no call {}{}", names(ranks), many ? "have" : "has", since,
+                               instead(activity, many)));
       }
       case Kind::kCollective:
         if (!activity.begun) {
-          return add(fmt::format("{} {} issued {}, which waits behind another call of its thread or stream",
-                                 names(ranks), many ? "have" : "has", activity.text));
+          return add(fmt::format("{} {} issued {}, which waits behind another call of its thread or stream{}",
+                                 names(ranks), many ? "have" : "has", activity.text, instead(activity, many)));
         }
         break;
       default:

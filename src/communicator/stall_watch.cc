@@ -135,13 +135,17 @@ bool StallWatch::fail_late(const std::string& why, int blamed) {
 }
 
 std::vector<Activity> StallWatch::activities() const {
-  return activities_of(self_.log.records(), Clock::now().time_since_epoch());
+  std::vector<Activity> activities = activities_of(self_.log.records(), Clock::now().time_since_epoch());
+  for (Activity& activity : activities) {
+    if (!activity.is_wait()) activity.elsewhere = report_.elsewhere();
+  }
+  return activities;
 }
 
 const Activity* StallWatch::longest(const std::vector<Activity>& activities, milliseconds at_least) {
   const Activity* longest = nullptr;
   for (const Activity& activity : activities) {
-    if (activity.kind == Activity::Kind::kIdle || !activity.begun || activity.since_ms < at_least.count()) continue;
+    if (!activity.is_wait() || activity.since_ms < at_least.count()) continue;
     if (longest == nullptr || activity.since_ms > longest->since_ms) longest = &activity;
   }
   return longest;

@@ -102,8 +102,8 @@ Progress TransferOperation::end_with_failure() {
         fmt::format("{} sends {}×{} where {} receives {}×{} (tag {}): count and type must be equal",
                     control.describe(transfer_.peer), tutti::name(mismatch->type), mismatch->count,
                     control.describe(context_.rank()), tutti::name(transfer_.type), transfer_.count, transfer_.tag);
-    if (health.fail(ErrorCode::kMismatch, reason, transfer_.peer)) {
-      control.poison(ErrorCode::kMismatch, reason, transfer_.peer);
+    if (health.fail(ErrorCode::kMismatch, reason)) {
+      control.poison(ErrorCode::kMismatch, reason, Error::kNoPeer);
     }
   }
   return end_with(context_.failure_of(describe()), Phase::kFailed);

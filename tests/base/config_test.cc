@@ -99,9 +99,9 @@ TEST(Config, RefusesAWrongValueOfEverySettingByNameAndSaysWhatIsAllowed) {
       {"TUTTI_DUMP_DIR", endless, "at most 4000 characters"},
       {"TUTTI_DUMP_SIGNAL", "KILL", "USR1, USR2 or none"},
       {"TUTTI_ALGO", endless, "at most 4000 characters"},
-      {"TUTTI_CHUNK_BYTES", "2G", "bytes from 0 to 1073741824"},
+      {"TUTTI_CHUNK_BYTES", "2G", "0, or bytes from 256 to 1073741824"},
       {"TUTTI_CHANNELS", "5", "a whole number from 0 to 4"},
-      {"TUTTI_RING_BYTES", "64KB", "bytes from 0 to 1073741824"},
+      {"TUTTI_RING_BYTES", "64KB", "0, or bytes from 4096 to 1073741824"},
       {"TUTTI_TUNING_FILE", endless, "at most 4000 characters"},
   };
   const std::string all = Config().describe();

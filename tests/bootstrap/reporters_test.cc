@@ -6,6 +6,8 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "bootstrap/process.h"
 
@@ -20,7 +22,21 @@ Handler handler_of(int signal) {
   return action.sa_handler;
 }
 
-class Counting : public Reporter {
+// A communicator that is in no call, or in what the test says.
+class Communicating : public Reporter {
+ public:
+  explicit Communicating(std::string id = "some") : id_(std::move(id)) {}
+  void report_now() override {}
+  const std::string& id() const override { return id_; }
+  InCall in_call() const override { return call_; }
+  void is_in(InCall call) { call_ = std::move(call); }
+
+ private:
+  const std::string id_;
+  InCall call_;
+};
+
+class Counting : public Communicating {
  public:
   void report_now() override { asked_.set_value(); }
   bool asked() { return asked_.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready; }
@@ -30,7 +46,7 @@ class Counting : public Reporter {
 };
 
 // Its file system does not answer.
-class Hanging : public Reporter {
+class Hanging : public Communicating {
  public:
   void report_now() override {
     begun_.set_value();
@@ -73,6 +89,32 @@ TEST(Reporters, LeaveNoHandlerThatEndsTheProcess) {
   }
   handler(SIGUSR2);
   EXPECT_EQ(handler_of(SIGUSR2), SIG_DFL);
+}
+
+TEST(Reporters, TellWhatTheProcessIsInOnOtherCommunicators) {
+  const auto process = Process::get();
+  const auto own = std::make_shared<Communicating>("own");
+  const auto shorter = std::make_shared<Communicating>("shorter");
+  const auto longer = std::make_shared<Communicating>("longer");
+  own->is_in({"barrier #1", 9'000});
+  shorter->is_in({"barrier #2", 3'000});
+  longer->is_in({"barrier #3", 4'000});
+  for (const auto& one : {own, shorter, longer}) process->add_reporter(one, 0);
+  const auto told = [&] {
+    std::string text;
+    process->loop().call([&] { text = process->in_other_call(*own); });
+    return text;
+  };
+  EXPECT_EQ(told(), "barrier #3");
+  longer->is_in({});
+  EXPECT_EQ(told(), "barrier #2");
+  shorter->is_in({"barrier #4", 1});
+  EXPECT_EQ(told(), "") << "what has just begun keeps nobody waiting";
+  // Two ranks of one communicator in this process: nobody knows which of them is in what.
+  longer->is_in({"barrier #5", 4'000});
+  const auto same = std::make_shared<Communicating>("own");
+  process->add_reporter(same, 0);
+  EXPECT_EQ(told(), "");
 }
 
 }  // namespace

@@ -133,11 +133,13 @@ TEST(BadSettings, AreRefusedWithWhatIsAllowed) {
   refused("TUTTI_MEET_TIMEOUT", "soon", {"soon"});
 }
 
-TEST(BadSettings, OfRingsThatAreTooSmallAreRefused) {
+TEST(BadSettings, OfRingsAndChunksThatAreTooSmallAreRefused) {
   for (const char* value : {"1", "4095"}) {
     expect_no_communicator(with_config({{"TUTTI_RING_BYTES", value}}), ErrorCode::kInvalidSetting,
-                           {"too small", "raise TUTTI_RING_BYTES"});
+                           {"TUTTI_RING_BYTES=" + std::string(value), "bytes from 4096"});
   }
+  expect_no_communicator(with_config({{"TUTTI_CHUNK_BYTES", "1"}}), ErrorCode::kInvalidSetting,
+                         {"TUTTI_CHUNK_BYTES=1", "bytes from 256"});
 }
 
 TEST(BadSettings, OfAlgorithmsThatDoNotExistOrCannotRunHereAreRefusedWithWhatCan) {
@@ -161,7 +163,7 @@ TEST(BadSettings, ThatMustAgreeButDoNotAreAnErrorOnBothRanks_F81) {
 TEST(OddSettings, AtTheirLimitsWork) {
   const std::pair<const char*, const char*> settings[] = {
       {"TUTTI_RING_BYTES", "64K"},   {"TUTTI_RING_BYTES", "69999"}, {"TUTTI_RING_BYTES", "64M"},
-      {"TUTTI_CHUNK_BYTES", "1"},    {"TUTTI_CHUNK_BYTES", "1G"},   {"TUTTI_CHANNELS", "4"},
+      {"TUTTI_CHUNK_BYTES", "256"},  {"TUTTI_CHUNK_BYTES", "1G"},   {"TUTTI_CHANNELS", "4"},
       {"TUTTI_SHM_DIR", "/nowhere"}, {"TUTTI_SILENCE", "1"},
   };
   for (const auto& [name, value] : settings) {

@@ -46,6 +46,17 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(0, 1, 2)),
     [](const auto& info) { return std::get<0>(info.param).name + ("Rank" + std::to_string(std::get<1>(info.param))); });
 
+TEST_P(Leaving, BeforeTheFirstCallIsSaidSo) {
+  const auto ends = run_ranks(
+      3,
+      [](Communicator& communicator) {
+        if (communicator.rank() == leaver()) return communicator.destroy();
+        communicator.barrier();
+      },
+      setup());
+  expect_blame(ends, "left before its first call");
+}
+
 TEST_P(Leaving, ByAnExceptionFailsThoseWhoWaitInACollective) {
   for (const std::size_t count : {1, 100'000}) {
     const auto ends = run_ranks(

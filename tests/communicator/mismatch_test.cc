@@ -98,6 +98,7 @@ TEST_P(Mismatch, IsAnErrorOnAllRanksThatNamesBothCalls) {
   for (std::size_t r = 0; r < ends.size(); ++r) {
     ASSERT_TRUE(ends[r].error) << "rank " << r << ": " << ends[r].text;
     EXPECT_EQ(ends[r].error->code(), ErrorCode::kMismatch) << "rank " << r << ": " << ends[r].text;
+    EXPECT_EQ(ends[r].error->peer(), Error::kNoPeer) << "nobody knows whose call is wrong: " << ends[r].text;
     for (const std::string& part :
          {describe(shape_of(what.most)), describe(shape_of(what.odd)), std::string("\"dp\"")}) {
       EXPECT_NE(ends[r].text.find(part), std::string::npos)
@@ -110,6 +111,7 @@ void expect_mismatch(const std::vector<RankEnd>& ends, const std::vector<std::st
   for (std::size_t r = 0; r < ends.size(); ++r) {
     ASSERT_TRUE(ends[r].error) << "rank " << r << ": " << ends[r].text;
     EXPECT_EQ(ends[r].error->code(), ErrorCode::kMismatch) << "rank " << r << ": " << ends[r].text;
+    EXPECT_EQ(ends[r].error->peer(), Error::kNoPeer) << "nobody knows whose call is wrong: " << ends[r].text;
     for (const std::string& part : parts) {
       EXPECT_NE(ends[r].text.find(part), std::string::npos)
           << "rank " << r << " does not say " << part << ": " << ends[r].text;

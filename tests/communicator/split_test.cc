@@ -336,7 +336,7 @@ TEST(SplitErrors, MembersThatDisagreeOnReproducibleOrSettingsAreToldWho) {
         color = rank % 2;
         if (rank == 3) options.config["TUTTI_CHANNELS"] = "1";
       },
-      {1, 3}, ErrorCode::kMismatch, 3, {"rank 3 (", "rank 1 (", "TUTTI_CHANNELS=1", "TUTTI_CHANNELS=0"});
+      {1, 3}, ErrorCode::kMismatch, Error::kNoPeer, {"rank 3 (", "rank 1 (", "TUTTI_CHANNELS=1", "TUTTI_CHANNELS=0"});
 }
 
 TEST(SplitErrors, OfOneMembersOptionsAreToldToItsColour) {
@@ -410,6 +410,19 @@ TEST(SplitSettings, AreThoseOfTheParentWithTheChildsOwnOnTop) {
         EXPECT_EQ(all_sum(*apart, 1) + all_sum(*same, 1), 4);
       },
       with_config({{"TUTTI_ALGO", "ring"}}));
+}
+
+TEST(SplitErrors, AfterDestroyAreOfTheSplit) {
+  expect_ranks(2, [](Communicator& world) {
+    world.destroy();
+    try {
+      static_cast<void>(world.split(0, 0));
+      ADD_FAILURE() << "a destroyed communicator was split";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      EXPECT_TRUE(std::string(error.what()).starts_with("split on ")) << error.what();
+    }
+  });
 }
 
 }  // namespace

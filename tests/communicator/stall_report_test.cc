@@ -46,6 +46,26 @@ TEST(StallReport, NamesOneThatHasMadeNoCallAtAll) {
   EXPECT_EQ(explain(survey, 2).text, "rank 1 (host pid 7) has made no call yet; rank 0 waits for 10 s");
 }
 
+TEST(StallReport, SaysWhatTheProcessIsInOnAnotherCommunicator) {
+  Survey survey;
+  survey.findings.add(in("barrier #1", 1), ranks({0}));
+  Activity late = idle(0);
+  late.elsewhere = "barrier #7 of \"world\" and waits for rank 0 there";
+  survey.findings.add(late, ranks({1}));
+  EXPECT_EQ(explain(survey, 2).text,
+            "rank 1 (host pid 7) has made no call yet: its process is in barrier #7 of \"world\" and waits for rank 0 "
+            "there; rank 0 waits for 10 s");
+  late = in("barrier #1", 0);
+  late.begun = false;
+  late.elsewhere = "barrier #7 of \"world\"";
+  survey.findings.findings.pop_back();
+  survey.findings.add(late, ranks({1}));
+  EXPECT_NE(explain(survey, 2).text.find("has issued barrier #1, which waits behind another call of its thread or "
+                                         "stream: its process is in barrier #7 of \"world\""),
+            std::string::npos)
+      << explain(survey, 2).text;
+}
+
 TEST(StallReport, NamesARankInAnotherCall) {
   Survey survey;
   survey.findings.add(in("all_reduce f32×1000 sum #1234", 1234, 5), ranks({0, 1, 2, 3, 4, 6, 7}));

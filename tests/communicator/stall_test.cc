@@ -261,6 +261,21 @@ TEST_P(TimedOut, CallsOfASplitFailItsMembersOnly) {
   for (const RankEnd& end : ends) EXPECT_FALSE(end.threw) << end.text;
 }
 
+TEST_P(TimedOut, CallsAreNamedOnce) {
+  const auto ends = run_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        int value = 0;
+        communicator.recv(&value, 1, DataType::kI32, (communicator.rank() + 1) % kRanks, 4,
+                          Stream().within(milliseconds(50)));
+      },
+      setup());
+  // On the rank whose limit it was; the message of another begins with a call of its own.
+  EXPECT_TRUE(std::ranges::any_of(ends, [](const RankEnd& end) {
+    return end.text.find("has not ended within") < end.text.find(": ");
+  })) << ends[0].text;
+}
+
 TEST(TimedOutAlone, ARankIsToldAtOnce) {
   const auto ends = run_ranks(1, [](Communicator& communicator) {
     int value = 0;

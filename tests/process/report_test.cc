@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <thread>
 
 #include "doctor/diagnosis.h"
@@ -73,6 +74,42 @@ TEST_F(Report, IsWrittenAtASignalByAJobThatHangsAndNamesTheRankThatDoesNotCome) 
     EXPECT_TRUE(contains(job->rank(rank).text(), "/reports/tutti-red-rank" + std::to_string(rank)));
   }
   RecordProperty("doctor", doctor::to_text(diagnosis));
+}
+
+// Rank 0 calls one communicator first, rank 1 the other.
+TEST_F(Report, FindsTwoCommunicatorsThatAreCalledInDifferentOrders) {
+  Environment environment = writing();
+  environment["TUTTI_STALL_WARNING"] = "2";
+  Job job(2, {"name:world", "join", "split:tp:0"}, place(), environment, [](int rank, Program& program) {
+    for (const int turn : {0, 1}) {
+      program.command.push_back(turn == rank ? "use:tp" : "use:");
+      if (turn == 0) program.command.push_back("say:ready");
+      program.command.push_back("barrier");
+    }
+  });
+  ASSERT_TRUE(job.all_said("ready"));
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (!contains(job.rank(rank).text(), "its process is in barrier #") &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+    EXPECT_TRUE(contains(job.rank(rank).text(), "its process is in barrier #")) << job.rank(rank).text();
+  }
+  std::this_thread::sleep_for(kLongWait);
+  for (int rank = 0; rank < 2; ++rank) job.rank(rank).send(SIGUSR1);
+  std::map<std::string, std::vector<doctor::Report>> by_id;
+  for (doctor::Report& report : reports_of(4)) by_id[report.id].push_back(std::move(report));
+  std::vector<std::vector<doctor::Report>> communicators;
+  for (auto& [id, reports] : by_id) communicators.push_back(std::move(reports));
+  std::string screen;
+  for (const doctor::Diagnosis& diagnosis : doctor::diagnose_job(communicators)) {
+    const std::string text = doctor::to_text(diagnosis);
+    EXPECT_TRUE(contains(text, ": a circle. Make these calls in one order")) << text;
+    EXPECT_FALSE(contains(text, "outside of tutti")) << text;
+    screen += text;
+  }
+  RecordProperty("doctor", screen);
 }
 
 TEST_F(Report, NamesTheRankThatIsStopped) {

@@ -61,6 +61,10 @@ TEST(Doctor, ShowsTheFirstCallInWhichRanksDiffer) {
   EXPECT_EQ(diagnosis.diverging[0].ranks, (Ranks{0, 2}));
   EXPECT_EQ(diagnosis.diverging[1].ranks, Ranks{1});
   EXPECT_TRUE(says(diagnosis, "rank 1: broadcast f32×1000 from 0")) << to_text(diagnosis);
+  EXPECT_TRUE(says(diagnosis,
+                   "rank 1 (node1 pid 101) called broadcast f32×1000 from 0 as #8, and most others "
+                   "all_reduce f32×1000 sum"))
+      << to_text(diagnosis);
 }
 
 TEST(Doctor, NamesRanksThatWaitInACircle) {
@@ -113,6 +117,87 @@ TEST(Doctor, AddsUpWhoCameLast) {
   reports[1].waited_for[0] = {1, 0.1};
   EXPECT_TRUE(says(diagnose(reports), "waited for most: rank 2 (11 times, 3.500 s), rank 0 (1 times, 0.100 s)"))
       << to_text(diagnose(reports));
+}
+
+// Rank r of "dp" is the process that is rank `rank` of this one.
+Report elsewhere(const std::string& name, int rank, int ranks, std::uint64_t last) {
+  Report report = report_of(rank, ranks, last);
+  report.name = name;
+  report.id = "id of " + name;
+  return report;
+}
+
+TEST(Doctor, FindsTheCircleOfTwoCommunicatorsThatAreCalledInDifferentOrders) {
+  const auto all = diagnose_job({{waiting(report_of(0, 2, 6)), report_of(1, 2, 5)},
+                                 {elsewhere("tp", 0, 2, 0), waiting(elsewhere("tp", 1, 2, 1))}});
+  ASSERT_EQ(all.size(), 2u);
+  const char* const end = ": a circle. Make these calls in one order on all ranks, or in one Group";
+  EXPECT_TRUE(says(all[0],
+                   "rank 1: in no call; the last was all_reduce f32×1000 sum #5; its process is in all_reduce "
+                   "f32×1000 sum #1 of \"tp\""))
+      << to_text(all[0]);
+  EXPECT_TRUE(says(all[0],
+                   "rank 1 (node1 pid 101) is in all_reduce f32×1000 sum #1 of \"tp\" and waits for rank 0 "
+                   "(node1 pid 100), which is in all_reduce f32×1000 sum #6 of \"dp\" and waits for rank 1 "
+                   "(node1 pid 101)" +
+                       std::string(end)))
+      << to_text(all[0]);
+  EXPECT_TRUE(says(all[1], end)) << to_text(all[1]);
+  for (const Diagnosis& one : all) EXPECT_FALSE(says(one, "outside of tutti")) << to_text(one);
+}
+
+TEST(Doctor, LeadsToTheCommunicatorInWhichAProcessWaits) {
+  // Rank 1 of "dp" waits in "tp" for a rank that computes.
+  Report third = elsewhere("tp", 1, 2, 0);
+  third.pid = 300;
+  Report first = waiting(elsewhere("tp", 0, 2, 1));
+  first.pid = 101;
+  const auto all = diagnose_job({{waiting(report_of(0, 2, 6)), report_of(1, 2, 5)}, {first, third}});
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_TRUE(says(all[0],
+                   "its process is in all_reduce f32×1000 sum #1 of \"tp\", and waits there for rank 1: see "
+                   "communicator \"tp\""))
+      << to_text(all[0]);
+  EXPECT_TRUE(says(all[1], "in no call, and has made none yet. It computes, or hangs outside of tutti"))
+      << to_text(all[1]);
+}
+
+TEST(Doctor, TakesProcessesOfOtherHostsNamespacesAndTimesForOthers) {
+  for (int i = 0; i < 3; ++i) {
+    Report other = waiting(elsewhere("tp", 1, 2, 1));
+    if (i == 0) other.host = "node2";
+    if (i == 1) other.pid_namespace = 7;
+    if (i == 2) other.written = 3600;
+    const auto all =
+        diagnose_job({{waiting(report_of(0, 2, 6)), report_of(1, 2, 5)}, {waiting(elsewhere("tp", 0, 2, 1)), other}});
+    EXPECT_TRUE(says(all[0], "It computes, or hangs outside of tutti")) << to_text(all[0]);
+  }
+}
+
+TEST(Doctor, FollowsNoWaitThatHasFailed) {
+  Report failed = waiting(elsewhere("tp", 1, 2, 1));
+  failed.failed = true;
+  failed.operations.back().phase = "failed";
+  const auto all =
+      diagnose_job({{waiting(report_of(0, 2, 6)), report_of(1, 2, 5)}, {waiting(elsewhere("tp", 0, 2, 1)), failed}});
+  EXPECT_TRUE(says(all[0], "It computes, or hangs outside of tutti")) << to_text(all[0]);
+}
+
+TEST(Doctor, DoesNotGuessWhichThreadOfAProcessIsWhichRank) {
+  std::vector<std::vector<Report>> communicators = {{waiting(report_of(0, 2, 6)), report_of(1, 2, 5)},
+                                                    {elsewhere("tp", 0, 2, 0), waiting(elsewhere("tp", 1, 2, 1))}};
+  for (auto& reports : communicators) {
+    for (Report& report : reports) report.pid = 100;
+  }
+  const auto all = diagnose_job(communicators);
+  EXPECT_TRUE(says(all[0], "its process is several ranks of this one")) << to_text(all[0]);
+  EXPECT_FALSE(says(all[0], "circle")) << to_text(all[0]);
+}
+
+TEST(Doctor, PutsHealthyCommunicatorsLast) {
+  const auto all = diagnose_job({{report_of(0, 1, 5)}, {elsewhere("tp", 0, 2, 1)}});
+  EXPECT_EQ(all[0].name, "tp");
+  EXPECT_TRUE(all[1].healthy());
 }
 
 TEST(Doctor, FitsOnAScreenWithAThousandRanks) {

@@ -14,7 +14,8 @@ struct Diagnosis {
   std::string name;
   std::string id;
   int ranks = 1;
-  std::vector<int> missing;  // ranks without a report that have not left
+  std::vector<int> reporting;  // ranks with a report
+  std::vector<int> missing;    // without one, and they have not left
 
   // Ranks that say the same of themselves: "failed: …", "runs all_reduce f32×1000 sum #5".
   struct State {
@@ -34,14 +35,18 @@ struct Diagnosis {
     std::vector<int> ranks;
     std::string text;  // what there is to say about them
   };
-  std::vector<Blame> blame;  // who is waited for and waits for nobody, or waits in a circle
+  std::vector<Blame> blame;  // whom failures name; who is waited for and waits for nobody, or waits in a circle
 
   std::map<int, Report::Waited> came_last;  // over all ranks' statistics
 
   bool healthy() const;
 };
 
-// Of reports of one communicator, at most one a rank. Never throws for what reports say.
+// Of the reports of a job: a list for each communicator, with at most one report a rank. Where a rank does not come
+// because its process waits in another communicator, both say so. What is wrong comes first. Never throws for what
+// reports say.
+std::vector<Diagnosis> diagnose_job(const std::vector<std::vector<Report>>& communicators);
+// Of one communicator alone.
 Diagnosis diagnose(const std::vector<Report>& reports);
 
 // "0-4,6,7".

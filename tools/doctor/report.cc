@@ -126,6 +126,7 @@ Report parse_report(std::string_view file, std::string_view bytes) {
   report.rank = static_cast<int>(reader.integer_of(json, "rank", 0, report.ranks - 1));
   report.host = reader.text_of(json, "host");
   report.pid = static_cast<long>(reader.integer_of(json, "pid", 0, INT32_MAX));
+  report.pid_namespace = static_cast<std::uint64_t>(reader.integer_or(json, "pid_namespace", 0, INT64_MAX - 1, 0));
   report.written = reader.real_of(json, "written");
   report.failed = reader.text_of(json, "state") == "failed";
   if (report.failed) {

@@ -31,7 +31,8 @@ struct Report {
   int ranks = 1;
   std::string host;
   long pid = 0;
-  double written = 0;  // seconds since 1970
+  std::uint64_t pid_namespace = 0;  // in which the pid means something; 0: it did not know
+  double written = 0;               // seconds since 1970
   bool failed = false;
   std::string failure_code;
   std::string failure_reason;
