@@ -7,27 +7,36 @@
 
 #include <system_error>
 
+#include "base/fork.h"
 #include "base/sync.h"
 
 namespace tutti {
 namespace {
 
-Word joined_before{0};
+// The process that has tried to join, by its fork_generation() from 1, and whether it has: no lock, which a forked
+// child would find held. Who tries at the same time does it twice.
+Word tried{0};
+constexpr std::uint64_t kJoined = 1;
+
+std::uint64_t this_process() { return (std::uint64_t{fork_generation()} + 1) << 1; }
+bool has_tried() { return (peek(tried) & ~kJoined) == this_process(); }
 
 bool membarrier(int command) { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
 
 }  // namespace
 
 bool join_store_barrier() {
-  static const bool joined = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) && settle_all_processors();
-  note(joined_before, 1);
-  return joined;
+  if (!has_tried()) {
+    const bool joined = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) && settle_all_processors();
+    note(tried, this_process() | (joined ? kJoined : 0));
+  }
+  return (peek(tried) & kJoined) != 0;
 }
 
 bool settle_all_processors() { return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED); }
 
 JoiningStoreBarrier::JoiningStoreBarrier() {
-  if (peek(joined_before) != 0) return;
+  if (has_tried()) return;
   sigset_t all, before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's threads

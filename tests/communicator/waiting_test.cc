@@ -39,8 +39,8 @@ INSTANTIATE_TEST_SUITE_P(Hosts, Waiting,
 
 // The sleeps become longer, a tenth of what was waited: about 60 in a second. Naps of 5 ms would be 240.
 TEST_P(Waiting, SleepsSeldomAndLong) {
-  constexpr milliseconds kLate{1000};
-  constexpr long kMostSleeps = 150;
+  static constexpr milliseconds kLate{1000};
+  static constexpr long kMostSleeps = 150;
   expect_ranks(
       3,
       [](Communicator& communicator) {
