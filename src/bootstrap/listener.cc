@@ -1,9 +1,8 @@
 #include "bootstrap/listener.h"
 
-#include <sys/resource.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -12,31 +11,31 @@
 #include "base/open_sockets.h"
 #include "base/system_error.h"
 #include "bootstrap/sockets.h"
+#include "bootstrap/waiting_room.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMaxChallenges = 1024;
-constexpr std::size_t kMinChallenges = 16;
 constexpr int kAcceptAtOnce = 64;  // then others get their turn
 constexpr std::chrono::seconds kPatience(10);
 constexpr std::chrono::milliseconds kPause(100);
+constexpr std::chrono::milliseconds kShortPause(10);
 constexpr std::chrono::milliseconds kExhausted(1000);
 
-// Strangers must not take the descriptors that the program itself needs.
-std::size_t most_challenges() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMinChallenges;
-  return std::clamp(static_cast<std::size_t>(limit.rlim_cur) / 4, kMinChallenges, kMaxChallenges);
+UniqueFd open_reserve() {
+  return OpenSockets::open([] { return ::eventfd(0, EFD_CLOEXEC); });
+}
+
+std::string trouble_with(int error) {
+  return system_trouble("cannot accept a connection", error, descriptor_advice(error));
 }
 
 }  // namespace
 
-Listener::Listener(EventLoop& loop, UniqueFd socket) : loop_(loop), socket_(loop, std::move(socket)), pause_(loop) {}
+Listener::Listener(EventLoop& loop, UniqueFd socket)
+    : loop_(loop), socket_(loop, std::move(socket)), pause_(loop), reserve_(open_reserve()), try_held_(loop) {}
 
-Listener::~Listener() {
-  for (auto& [age, challenge] : challenges_) challenge->cancel();
-}
+Listener::~Listener() { WaitingRoom::of_this_thread().leave_all(this); }
 
 void Listener::admit(const Credentials& own, Challenge::Judge judge, OnPeer on_peer) {
   own_ = own;
@@ -49,61 +48,88 @@ void Listener::wait() {
   socket_.when_readable([this] { accept(); });
 }
 
+void Listener::pause(std::chrono::milliseconds time) {
+  pause_.arm_after(time, [this] { wait(); });
+}
+
+bool Listener::accept_one(int& error) {
+  sockaddr_storage from{};
+  socklen_t length = sizeof from;
+  UniqueFd socket = OpenSockets::open([&] {
+    return ::accept4(socket_.fd(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  });
+  error = socket ? 0 : errno;
+  if (!socket) return false;
+  try {
+    greet(std::move(socket), SocketAddress::from_sockaddr(reinterpret_cast<const sockaddr*>(&from), length));
+  } catch (const Error& trouble) {
+    // Whoever it was tries again.
+    log_line(std::exchange(complained_, true) ? LogLevel::kDebug : LogLevel::kWarn, trouble.what());
+  }
+  return true;
+}
+
 void Listener::accept() {
+  WaitingRoom& room = WaitingRoom::of_this_thread();
   for (int i = 0; i < kAcceptAtOnce; ++i) {
-    sockaddr_storage from{};
-    socklen_t length = sizeof from;
-    UniqueFd socket = OpenSockets::open([&] {
-      return ::accept4(socket_.fd(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    });
-    if (socket) {
-      exhausted_since_.reset();
-      try {
-        greet(std::move(socket), SocketAddress::from_sockaddr(reinterpret_cast<const sockaddr*>(&from), length));
-      } catch (const Error& error) {
-        // Whoever it was tries again.
-        log_line(std::exchange(complained_, true) ? LogLevel::kDebug : LogLevel::kWarn, error.what());
-      }
-      continue;
-    }
-    if (accept_may_go_on(errno)) continue;
-    if (errno == EAGAIN) break;
-    const std::string trouble = system_trouble("cannot accept a connection", errno, descriptor_advice(errno));
+    if (room.full() && !room.make_room()) return pause(kShortPause);
+    int error = 0;
+    if (accept_one(error) || accept_may_go_on(error)) continue;
+    if (error == EAGAIN) break;
     // Out of descriptors or memory. Whoever has not proven anything yet gives way; otherwise those that wait stay in
     // the queue, and the loop does not spin.
-    log_line(std::exchange(complained_, true) ? LogLevel::kDebug : LogLevel::kWarn, trouble + "; trying again");
-    if (!challenges_.empty()) {
-      drop_oldest();
-      continue;
+    log_line(std::exchange(complained_, true) ? LogLevel::kDebug : LogLevel::kWarn,
+             trouble_with(error) + "; trying again");
+    if (room.make_room()) continue;
+    if (!room.empty()) return pause(kShortPause);
+    // Whether it is a rank or a stranger shows only behind the challenge.
+    if (!reserve_) reserve_ = open_reserve();
+    reserve_.reset();
+    if (!accept_one(error)) {
+      reserve_ = open_reserve();
+      return pause(kPause);
     }
-    const Clock::time_point now = Clock::now();
-    if (!exhausted_since_) exhausted_since_ = now;
-    pause_.arm_after(kPause, [this] { wait(); });
-    if (now - *exhausted_since_ > kExhausted && on_exhausted_) std::exchange(on_exhausted_, nullptr)(trouble);
-    return;
   }
   wait();
 }
 
-// It has had the most time to prove itself; a rank that is hit tries again.
-void Listener::drop_oldest() {
-  challenges_.begin()->second->cancel();
-  challenges_.erase(challenges_.begin());
+void Listener::greet(UniqueFd socket, const SocketAddress& from) {
+  set_low_latency(socket.get());
+  WaitingRoom& room = WaitingRoom::of_this_thread();
+  room.enter(this, [&](std::uint64_t number) {
+    return Challenge::as_server(loop_, std::move(socket), own_, rank_in_, judge_, kPatience,
+                                [this, &room, number, from](Challenge::Outcome outcome) {
+                                  room.leave(number);
+                                  if (!reserve_) reserve_ = open_reserve();
+                                  if (outcome.socket) return let_in({outcome.hello, std::move(outcome.socket)});
+                                  turn_away(from, std::move(outcome));
+                                });
+  });
 }
 
-void Listener::greet(UniqueFd socket, const SocketAddress& from) {
-  if (challenges_.size() >= most_challenges()) drop_oldest();
-  set_low_latency(socket.get());
-  const std::uint64_t number = accepted_++;
-  challenges_[number] = Challenge::as_server(loop_, std::move(socket), own_, rank_in_, judge_, kPatience,
-                                             [this, number, from](Challenge::Outcome outcome) {
-                                               challenges_.erase(number);
-                                               if (outcome.socket) {
-                                                 on_peer_(outcome.hello, std::move(outcome.socket));
-                                                 return;
-                                               }
-                                               turn_away(from, std::move(outcome));
-                                             });
+// With the reserve in use this process is at its end: perhaps for a moment only.
+void Listener::let_in(Guest guest) {
+  if (reserve_) return on_peer_(guest.hello, std::move(guest.socket));
+  held_.push_back(std::move(guest));
+  if (held_.size() > 1) return;
+  held_since_ = Clock::now();
+  try_held_.arm_after(kPause, [this] { try_held(); });
+}
+
+void Listener::try_held() {
+  if (!reserve_) reserve_ = open_reserve();
+  const int error = errno;
+  if (!reserve_ && Clock::now() - held_since_ < kExhausted) {
+    return try_held_.arm_after(kPause, [this] { try_held(); });
+  }
+  std::vector<Guest> held = std::exchange(held_, {});
+  if (reserve_) {
+    for (Guest& guest : held) on_peer_(guest.hello, std::move(guest.socket));
+    return;
+  }
+  held.clear();
+  reserve_ = open_reserve();
+  if (on_exhausted_) std::exchange(on_exhausted_, nullptr)(trouble_with(error));
 }
 
 // The first one is worth a line; a flood is not.

@@ -2,10 +2,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/net/address.h"
 #include "bootstrap/challenge.h"
@@ -14,7 +13,8 @@
 namespace tutti {
 
 // A listening socket that lets in only who passes the challenge. Strangers, port scanners and silent connections cost
-// one bounded table entry for a bounded time. Belongs to the loop's thread.
+// a place in the waiting room for a bounded time. It keeps a descriptor in reserve: where the process has no other
+// left, whoever comes can still be asked who it is. Belongs to the loop's thread.
 class Listener {
  public:
   using OnPeer = std::function<void(const Hello&, ProvenSocket)>;
@@ -28,8 +28,8 @@ class Listener {
   // Also lets in those who name another communicator in which this side is known. REQUIRES: admit() was called.
   void also_known_as(Challenge::RankIn rank_in) { rank_in_ = std::move(rank_in); }
 
-  // Calls back, once, when no connection could be accepted for a while because this process is out of descriptors or
-  // memory.
+  // Calls back, once, when somebody who passed the challenge cannot be kept because this process has been out of
+  // descriptors or memory for a while. Nothing that a stranger does leads to that.
   void when_exhausted(std::function<void(const std::string& trouble)> callback) { on_exhausted_ = std::move(callback); }
 
   // Connections that spoke the protocol but did not know the secret or belong to another job: for messages.
@@ -37,11 +37,18 @@ class Listener {
   const std::string& last_trouble() const { return last_trouble_; }
 
  private:
+  struct Guest {
+    Hello hello;
+    ProvenSocket socket;
+  };
   void accept();
+  bool accept_one(int& error);
   void wait();
+  void pause(std::chrono::milliseconds time);
   void greet(UniqueFd socket, const SocketAddress& from);
+  void let_in(Guest guest);
+  void try_held();
   void turn_away(const SocketAddress& from, Challenge::Outcome outcome);
-  void drop_oldest();
 
   EventLoop& loop_;
   Watch socket_;
@@ -50,11 +57,12 @@ class Listener {
   Challenge::Judge judge_;
   OnPeer on_peer_;
   Challenge::RankIn rank_in_;
-  std::map<std::uint64_t, std::shared_ptr<Challenge>> challenges_;  // by age
-  std::uint64_t accepted_ = 0;
+  UniqueFd reserve_;         // none: it was needed, and the system has no other
+  std::vector<Guest> held_;  // they have proven themselves, and took the reserve
+  Clock::time_point held_since_;
+  Timer try_held_;
   bool complained_ = false;
   std::function<void(const std::string&)> on_exhausted_;
-  std::optional<Clock::time_point> exhausted_since_;
   bool told_of_strangers_ = false;
   int turned_away_ = 0;
   std::string last_trouble_;

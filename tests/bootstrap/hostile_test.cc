@@ -59,18 +59,27 @@ class Door {
     loop_.call([&] {
       listener_ = std::make_unique<Listener>(loop_, std::move(socket));
       listener_->admit(own, {}, [this](const Hello&, ProvenSocket guest) { guests_.push_back(std::move(guest)); });
+      listener_->when_exhausted([this](const std::string& trouble) { exhausted_.set_value(trouble); });
     });
   }
   ~Door() {
     loop_.call([&] { listener_.reset(); });
   }
   const SocketAddress& address() const { return address_; }
+  std::size_t guests() {
+    std::size_t count = 0;
+    loop_.call([&] { count = guests_.size(); });
+    return count;
+  }
+  // Why it could not keep somebody.
+  std::future<std::string> exhausted() { return exhausted_.get_future(); }
 
  private:
   EventLoop& loop_;
   SocketAddress address_;
   std::unique_ptr<Listener> listener_;
   std::vector<ProvenSocket> guests_;
+  std::promise<std::string> exhausted_;
 };
 
 TEST(Hostile, ASilentStrangerAtOneAddressDoesNotUseUpTheTimeOfTheOthers) {
@@ -186,6 +195,60 @@ TEST(Hostile, SilentConnectionsGiveWayWhenThereAreNoDescriptorsLeft) {
   }
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 1) << log;
+}
+
+// A process that connects, says nothing for so long, and goes.
+void be_silent_at(const SocketAddress& address, milliseconds time) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    take_all_descriptors();
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    if (::connect(fd, address.data(), address.size()) != 0) ::_exit(1);
+    std::this_thread::sleep_for(time);
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+// All that the process may have.
+std::vector<UniqueFd> take_every_descriptor() {
+  std::vector<UniqueFd> taken;
+  while (true) {
+    taken.emplace_back(::dup(STDERR_FILENO));
+    if (taken.back()) continue;
+    taken.pop_back();
+    return taken;
+  }
+}
+
+TEST(Hostile, WithoutDescriptorsStrangersEndNothingAndRanksAreLetInWhenThereIsOneAgain) {
+  EventLoop loop;
+  const Credentials own = credentials();
+  Door door(loop, own);
+  std::future<std::string> exhausted = door.exhausted();
+  const FewDescriptors limit(128);
+  std::vector<UniqueFd> all = take_every_descriptor();
+  for (int i = 0; i < 4; ++i) be_silent_at(door.address(), milliseconds(500));
+  EXPECT_EQ(exhausted.wait_for(milliseconds(0)), std::future_status::timeout) << exhausted.get();
+  all.pop_back();
+  EXPECT_TRUE(lets_in(door.address(), own));
+  while (door.guests() == 0) std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_EQ(exhausted.wait_for(milliseconds(0)), std::future_status::timeout) << exhausted.get();
+}
+
+TEST(Hostile, WithoutDescriptorsARankThatCannotBeKeptIsToldOf) {
+  EventLoop loop;
+  const Credentials own = credentials();
+  Door door(loop, own);
+  std::future<std::string> exhausted = door.exhausted();
+  const FewDescriptors limit(128);
+  const std::vector<UniqueFd> all = take_every_descriptor();
+  EXPECT_TRUE(lets_in(door.address(), own));
+  ASSERT_EQ(exhausted.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_NE(exhausted.get().find("EMFILE"), std::string::npos);
+  EXPECT_EQ(door.guests(), 0u);
 }
 
 TEST(Hostile, F15BytesThatComeSlowlyDoNotExtendTheTimeOfAChallenge) {
