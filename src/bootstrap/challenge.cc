@@ -106,6 +106,7 @@ void Challenge::fail(ErrorCode code, std::string trouble) {
   outcome.code = code;
   outcome.trouble = std::move(trouble);
   outcome.spoke = spoke_;
+  if (const auto* client = std::get_if<ClientHandshake>(&side_)) outcome.proven = client->proven();
   socket_.reset();
   timer_.cancel();
   if (const Done done = std::exchange(done_, nullptr)) done(std::move(outcome));

@@ -38,7 +38,8 @@ class Challenge : public std::enable_shared_from_this<Challenge> {
     Hello hello;          // the client's
     ErrorCode code = ErrorCode::kSystem;
     std::string trouble;
-    bool spoke = false;  // the other side knew the protocol at least
+    bool spoke = false;   // the other side knew the protocol at least
+    bool proven = false;  // of a client: the server knows the secret, though it does not let this side in
   };
   using Done = std::function<void(Outcome)>;
   // Why a client that knows the secret is not welcome, or "".

@@ -5,6 +5,7 @@
 
 #include "base/system_error.h"
 #include "bootstrap/sockets.h"
+#include "bootstrap/waiting_room.h"
 
 namespace tutti {
 namespace {
@@ -48,14 +49,18 @@ void Dialer::begin_next() {
   stagger_.arm_after(kStagger, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->begin_next();
   });
-  try {
-    int error = 0;
-    UniqueFd socket = begin_connecting(addresses_[which], error);
-    if (error != 0) return failed(which, errno_text(error), error == ECONNREFUSED);
-    connecting_[which] = std::make_unique<Watch>(loop_, std::move(socket));
-  } catch (const Error& error) {
-    outcome_.exhausted = true;
-    return failed(which, error.what(), false);
+  while (!connecting_[which]) {
+    try {
+      int error = 0;
+      UniqueFd socket = begin_connecting(addresses_[which], error);
+      if (error != 0) return failed(which, errno_text(error), error == ECONNREFUSED);
+      connecting_[which] = std::make_unique<Watch>(loop_, std::move(socket));
+    } catch (const Error& error) {
+      // Strangers give way to what this process needs itself.
+      if (WaitingRoom::of_this_thread().clear_one()) continue;
+      outcome_.exhausted = true;
+      return failed(which, error.what(), false);
+    }
   }
   connecting_[which]->when_writable([self = shared_from_this(), which] { self->connected(which); });
 }
@@ -97,9 +102,12 @@ void Dialer::challenged(std::size_t which, Challenge::Outcome outcome) {
     outcome_.address = addresses_[which];
     return finish(std::move(outcome_));
   }
+  if (outcome.proven) outcome_.alive = true;
   if (outcome.code == ErrorCode::kUnauthorized || outcome.code == ErrorCode::kMismatch) {
     outcome_.rejected = true;
     outcome_.code = outcome.code;
+    // Another program may get the port of a peer that is gone.
+    if (!outcome.proven) ++strangers_;
   }
   failed(which, outcome.trouble, false);
 }
@@ -123,6 +131,7 @@ void Dialer::give_up() {
     }
   }
   outcome_.all_refused = refused_ == addresses_.size() && refused_ > 0;
+  outcome_.gone = refused_ + strangers_ == addresses_.size() && !addresses_.empty();
   if (addresses_.empty()) outcome_.trouble = "it has no address that can be used from here";
   finish(std::move(outcome_));
 }

@@ -25,7 +25,9 @@ class Dialer : public std::enable_shared_from_this<Dialer> {
     std::string trouble;       // every address and what happened there
     bool all_refused = false;  // nobody listens at any of them
     bool exhausted = false;    // this process is out of descriptors or memory
-    bool rejected = false;     // somebody speaks the protocol there, and does not let this rank in
+    bool rejected = false;     // somebody answers there, who may be anybody, and does not let this rank in
+    bool alive = false;        // the peer itself answers: somebody who knows the secret
+    bool gone = false;         // nobody listens at any of them, or somebody who does not know the secret
   };
   using Done = std::function<void(Outcome)>;
 
@@ -58,6 +60,7 @@ class Dialer : public std::enable_shared_from_this<Dialer> {
   std::size_t begun_ = 0;
   std::size_t failed_ = 0;
   std::size_t refused_ = 0;
+  std::size_t strangers_ = 0;
   Outcome outcome_;
 };
 

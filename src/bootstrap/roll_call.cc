@@ -68,16 +68,18 @@ void RollCall::dial_next() {
 }
 
 void RollCall::note(int rank, const Dialer::Outcome& outcome) {
-  if (outcome.socket || outcome.rejected) {
+  if (outcome.socket || outcome.alive) {
     trials_.erase(rank);
     return;
   }
   const Clock::time_point now = Clock::now();
   const auto [trial, added] = trials_.try_emplace(rank, Trial{nullptr, now, false});
-  if (outcome.all_refused && !std::exchange(trial->second.refused, true)) trial->second.since = now;
+  if (outcome.gone && !std::exchange(trial->second.gone, true)) trial->second.since = now;
   const auto waited = now - trial->second.since;
-  if (outcome.all_refused ? waited < kCertain : waited < self_.silence) return;
-  const std::string trouble = outcome.all_refused ? "nobody listens there any more" : "it does not answer";
+  if (outcome.gone ? waited < kCertain : waited < self_.silence) return;
+  const std::string trouble = outcome.all_refused ? "nobody listens there any more"
+                              : outcome.gone      ? "another program has its port now"
+                                                  : "it does not answer";
   trials_.erase(trial);
   self_.on_dead(rank, trouble);
 }

@@ -14,8 +14,8 @@ namespace tutti {
 
 // Ranks that die together with all their neighbours are missed by nobody. So after a death, once those that were cut
 // off had time to find another place in the tree, its lowest rank tries to reach all that it is not connected to: where
-// nobody listens any more, again and again for a while, there was another death. Whoever leaves in an orderly way stays
-// until its goodbye was read. Belongs to the tree and the loop's thread.
+// nobody listens any more, or another program does, again and again for a while, there was another death. Whoever
+// leaves in an orderly way stays until its goodbye was read. Belongs to the tree and the loop's thread.
 class RollCall {
  public:
   struct Self {
@@ -40,7 +40,7 @@ class RollCall {
   struct Trial {
     std::shared_ptr<Dialer> dialer;
     Clock::time_point since;  // it has not been reached
-    bool refused = false;     // nobody listened
+    bool gone = false;        // nobody listened, or somebody else
   };
   void begin();
   void dial_next();

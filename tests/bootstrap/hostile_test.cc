@@ -13,9 +13,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <future>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +26,7 @@
 #include "bootstrap/dialer.h"
 #include "bootstrap/hand_out.h"
 #include "bootstrap/listener.h"
+#include "bootstrap/roll_call.h"
 #include "bootstrap/root_server.h"
 #include "bootstrap/sockets.h"
 
@@ -53,12 +56,13 @@ Dialer::Outcome dial(EventLoop& loop, std::vector<SocketAddress> addresses, cons
 // Lets in whoever knows the secret.
 class Door {
  public:
-  Door(EventLoop& loop, const Credentials& own) : loop_(loop) {
+  Door(EventLoop& loop, const Credentials& own, Challenge::Judge judge = {}) : loop_(loop) {
     UniqueFd socket = listen_on(SocketAddress::loopback(Family::kIpv4, 0));
     address_ = address_of(socket);
     loop_.call([&] {
       listener_ = std::make_unique<Listener>(loop_, std::move(socket));
-      listener_->admit(own, {}, [this](const Hello&, ProvenSocket guest) { guests_.push_back(std::move(guest)); });
+      listener_->admit(own, std::move(judge),
+                       [this](const Hello&, ProvenSocket guest) { guests_.push_back(std::move(guest)); });
       listener_->when_exhausted([this](const std::string& trouble) { exhausted_.set_value(trouble); });
     });
   }
@@ -197,6 +201,10 @@ TEST(Hostile, SilentConnectionsGiveWayWhenThereAreNoDescriptorsLeft) {
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 1) << log;
 }
 
+std::size_t open_descriptors() {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
 // A process that connects, says nothing for so long, and goes.
 void be_silent_at(const SocketAddress& address, milliseconds time) {
   const pid_t pid = ::fork();
@@ -238,6 +246,38 @@ TEST(Hostile, WithoutDescriptorsStrangersEndNothingAndRanksAreLetInWhenThereIsOn
   EXPECT_EQ(exhausted.wait_for(milliseconds(0)), std::future_status::timeout) << exhausted.get();
 }
 
+TEST(Hostile, StrangersGiveWayToAConnectionThatThisProcessOpens) {
+  EventLoop loop;
+  const Credentials own = credentials();
+  Door door(loop, own);
+  const FewDescriptors limit(128);
+  const Silence strangers(door.address(), 8);
+  // The peer lives in the same process, and lets nobody wait: its listener has the reserve for it.
+  const std::vector<UniqueFd> all = take_every_descriptor();
+  const Dialer::Outcome outcome = dial(loop, {door.address()}, own, milliseconds(8000));
+  EXPECT_FALSE(outcome.exhausted) << outcome.trouble;
+}
+
+TEST(Hostile, StrangersAtSeveralPortsTogetherHaveAQuarterOfTheDescriptors) {
+  EventLoop loop;
+  const Credentials own = credentials();
+  const Door one(loop, own);
+  const Door other(loop, own);
+  const Door third(loop, own);
+  const FewDescriptors limit(200);
+  const std::size_t before = open_descriptors();
+  const Silence at_one(one.address(), 100);
+  const Silence at_other(other.address(), 100);
+  const Silence at_third(third.address(), 100);
+  std::size_t most = 0;
+  for (int i = 0; i < 60; ++i) {
+    most = std::max(most, open_descriptors());
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_LE(most, before + 56) << "a quarter of those that are allowed";
+  for (const Door* door : {&one, &other, &third}) EXPECT_TRUE(lets_in(door->address(), own));
+}
+
 TEST(Hostile, WithoutDescriptorsARankThatCannotBeKeptIsToldOf) {
   EventLoop loop;
   const Credentials own = credentials();
@@ -274,10 +314,6 @@ TEST(Hostile, F15BytesThatComeSlowlyDoNotExtendTheTimeOfAChallenge) {
   EXPECT_EQ(end.code, ErrorCode::kTimeout) << end.trouble;
   EXPECT_LT(Clock::now() - began, milliseconds(2000));
   loop.call([&] { challenge.reset(); });
-}
-
-std::size_t open_descriptors() {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
 TEST(Hostile, F17AFloodCostsABoundedNumberOfDescriptors) {
@@ -432,6 +468,76 @@ TEST(Hostile, WhoeverPassedTheChallengeOnCanRepeatLeaveOutAndReflectNothing) {
   EXPECT_TRUE(leaving_out.root_hears(leaving_out.say("second")).starts_with("end: something"));
   Relay reflecting;
   EXPECT_TRUE(reflecting.rank_hears(reflecting.say("first")).starts_with("end: something"));
+}
+
+// Another program at a port: it says something to everybody.
+class Chatterer {
+ public:
+  Chatterer() : listening_(listen_on(SocketAddress::loopback(Family::kIpv4, 0))), address_(address_of(listening_)) {
+    thread_ = std::thread([this] {
+      while (!stop_) {
+        pollfd ready{.fd = listening_.get(), .events = POLLIN, .revents = 0};
+        if (::poll(&ready, 1, 10) != 1) continue;
+        guests_.emplace_back(::accept(listening_.get(), nullptr, nullptr));
+        static_cast<void>(::send(guests_.back().get(), "SSH-2.0-1\r\n", 11, MSG_NOSIGNAL));
+      }
+    });
+  }
+  ~Chatterer() {
+    stop_ = true;
+    thread_.join();
+  }
+  const SocketAddress& address() const { return address_; }
+
+ private:
+  UniqueFd listening_;
+  SocketAddress address_;
+  std::atomic<bool> stop_{false};
+  std::vector<UniqueFd> guests_;
+  std::thread thread_;
+};
+
+TEST(Hostile, WhoeverHasThePortOfARankIsNotTakenForIt) {
+  EventLoop loop;
+  const Credentials own = credentials();
+  const Chatterer stranger;
+  const Dialer::Outcome chatter = dial(loop, {stranger.address()}, own, milliseconds(4000));
+  EXPECT_TRUE(chatter.rejected);
+  EXPECT_FALSE(chatter.alive);
+  EXPECT_TRUE(chatter.gone) << "the rank is not there any more";
+  EXPECT_FALSE(chatter.all_refused);
+
+  Door door(loop, own, [](const Hello&) { return "not today"; });
+  const Dialer::Outcome refused = dial(loop, {door.address()}, own, milliseconds(4000));
+  EXPECT_TRUE(refused.rejected);
+  EXPECT_TRUE(refused.alive);
+  EXPECT_FALSE(refused.gone);
+}
+
+TEST(Hostile, ARankWhosePortAnotherProgramHasIsMissedByTheRollCall) {
+  EventLoop loop;
+  const Credentials own = credentials();
+  const Chatterer stranger;
+  std::promise<std::string> dead;
+  std::optional<RollCall> roll_call;
+  loop.call([&] {
+    RollCall::Self self;
+    self.silence = std::chrono::hours(1);
+    self.dial = [&](int rank, Dialer::Done done) {
+      return Dialer::start(loop, {stranger.address()},
+                           {Purpose::kTree, 1, static_cast<std::uint32_t>(rank), 2, own.communicator}, own.secret,
+                           milliseconds(4000), std::move(done));
+    };
+    self.missing = [] { return std::vector{0}; };
+    self.is_missing = [](int) { return true; };
+    self.on_dead = [&](int rank, const std::string& trouble) { dead.set_value(std::to_string(rank) + ": " + trouble); };
+    roll_call.emplace(loop, std::move(self)).begin_soon();
+  });
+  std::future<std::string> end = dead.get_future();
+  const bool missed = end.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  loop.call([&] { roll_call.reset(); });
+  ASSERT_TRUE(missed);
+  EXPECT_EQ(end.get(), "0: another program has its port now");
 }
 
 TEST(Hostile, APortThatIsTakenForIpv6IsNotUsedForIpv4Alone) {

@@ -129,7 +129,8 @@ std::vector<std::byte> ClientHandshake::feed(std::span<const std::byte>& data) {
         break;
       case Step::kRejectHead: {
         const std::uint8_t code = reader.u8();
-        reject_code_ = known(code) ? static_cast<ErrorCode>(code) : ErrorCode::kUnauthorized;
+        // Who has proven nothing does not say what kind of an end this is.
+        reject_code_ = proven_ && known(code) ? static_cast<ErrorCode>(code) : ErrorCode::kUnauthorized;
         const std::size_t length = reader.u16();
         if (length == 0 || length > kMaxReason) {
           fail(reject_code_, "the other side refused this connection without a reason");

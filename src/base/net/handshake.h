@@ -107,12 +107,15 @@ class ClientHandshake : public Handshake {
   // Takes at most wanted() bytes off the front of `data`; returns what to send now, often nothing.
   std::vector<std::byte> feed(std::span<const std::byte>& data);
 
+  // Whether the server has shown that it knows the key. A refusal by one that has not is always kUnauthorized.
+  bool proven() const { return proven_; }
+
  private:
   enum class Step { kType, kChallenge, kRejectHead, kRejectText, kAccept };
   void read_type(std::uint8_t type);
   Step step_ = Step::kType;
   ErrorCode reject_code_ = ErrorCode::kUnauthorized;
-  bool proven_ = false;  // the server has shown that it knows the key
+  bool proven_ = false;
 };
 
 // The side that listens.

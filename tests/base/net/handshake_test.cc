@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "base/bytes.h"
+
 namespace tutti {
 namespace {
 
@@ -213,13 +215,29 @@ TEST(Handshake, TellsAClientThatItReachedAnotherRank) {
   EXPECT_EQ(client.reason(), "rank 6 is not here: this is rank 5");
 }
 
+TEST(Handshake, TakesTheKindOfARefusalFromNobodyWhoHasProvenNothing) {
+  constexpr std::uint8_t kReject = 3;
+  for (const std::string& reason : {std::string("no"), std::string()}) {
+    ByteWriter refusal;
+    refusal.u8(kReject);
+    refusal.u8(static_cast<std::uint8_t>(ErrorCode::kMismatch));
+    refusal.u16(static_cast<std::uint16_t>(reason.size()));
+    refusal.raw(text(reason));
+    ClientHandshake client(hello(), kSecret);
+    feed(client, refusal.take());
+    EXPECT_EQ(client.state(), HandshakeState::kRejected);
+    EXPECT_EQ(client.code(), ErrorCode::kUnauthorized);
+    EXPECT_FALSE(client.proven());
+  }
+}
+
 TEST(Handshake, NamesBothVersionsWhenTheyDiffer) {
   ClientHandshake client(hello(), kSecret);
   Bytes start = client.start();
   start[8] = std::byte{9};
   ServerHandshake server(0, kCommunicator, kSecret);
   feed(client, feed(server, start));
-  EXPECT_EQ(client.code(), ErrorCode::kMismatch);
+  EXPECT_EQ(client.code(), ErrorCode::kUnauthorized) << "anybody may say so";
   EXPECT_NE(client.reason().find("version 9 meets version 1"), std::string::npos) << client.reason();
 }
 
