@@ -1,6 +1,6 @@
 """Tables for documents: sizes down, times of Tutti and of the best peer, ratios."""
 
-from comparison.table import digits, row_label
+from comparison.table import digits, row_label, summary_text
 
 HEADS = {"peer": "best peer", "peer median": "medians", "gloo": "Gloo", "bare": "bare loop", "limit": "of the limit",
          "two copies": "of two copies"}
@@ -23,8 +23,5 @@ def document(table):
             peer = f"{time(table.times[best][size])} {best}" if best else "–"
             cells = [digits(row[key]) if key in row else "–" for key in keys]
             lines.append(f"| {row_label(table, size)} | {time(table.times[name][size])} | {peer} | " + " | ".join(cells) + " |")
-        summary = table.summary(name)
-        means = [digits(summary[key]["mean"]) if key in summary else "" for key in keys]
-        lines.append("| geometric mean | | | " + " | ".join(means) + " |")
-        blocks.append("\n".join(lines))
+        blocks += ["\n".join(lines), summary_text(table, name)]
     return "\n\n".join(blocks) + "\n"

@@ -95,7 +95,7 @@ class Ratios(unittest.TestCase):
         text = markdown.document(table.tables(self.runs)[0])
         self.assertIn("| | tutti private | best peer | best peer | medians | Gloo |\n|---|---|---|---|---|---|\n", text)
         self.assertIn("| 8 B | 2.00 / 3.00 | 4.00 / 30.0 mpich | 2.00 | 2.00 | 100 |\n", text)
-        self.assertIn("| geometric mean | | | 2.00 |", text)
+        self.assertIn("tutti private, geometric means: best peer 2.00", text)
 
     def test_other_collectives_and_rank_counts_have_tables_of_their_own(self):
         self.runs.append(measured("tutti private", "tutti", {8: entry(1)}, collective="barrier"))
