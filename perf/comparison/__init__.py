@@ -10,4 +10,6 @@ report      the JSON file: written, read, merged
 limit       the physical limit, from measured bandwidths
 table       medians and ratios, and their text
 chart       one picture of a table
+markdown    a table for a document
+command     the command line
 """

@@ -6,7 +6,7 @@ import pathlib
 import signal
 import sys
 
-from comparison import build, chart, machine, report as reports, table
+from comparison import build, chart, machine, markdown, report as reports, table
 from comparison.peers import NAMES, Peers, tutti_launcher
 from comparison.processes import ProgramError
 from comparison.programs import BINARIES, BareLoop, MemorySpeed, Tutti
@@ -87,6 +87,7 @@ def arguments(argv):
     parser.add_argument("--quick", action="store_true", help="one run of two sizes: shows that everything works")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything measured and computed")
     parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="draw the first table")
+    parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the tables for a document")
     parser.add_argument("--merge", type=pathlib.Path, nargs="+", default=[], metavar="FILE",
                         help="files of --json: put their runs together, with new ones when --runs is given")
     return parser.parse_args(argv)
@@ -175,6 +176,8 @@ def main(argv=None):
         reports.write(options.json, report, [one.as_json() for one in found])
     if not found:
         sys.exit("perf/compare: Tutti was measured in no regime; run it again, with more --runs")
+    if options.markdown:
+        options.markdown.write_text("\n".join(markdown.document(one) for one in found))
     if options.svg:
         first = found[0]
         title = f"{first.collective} of floats, {first.ranks} ranks on one host, {first.regime} cores"

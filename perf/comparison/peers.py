@@ -51,7 +51,7 @@ def find_torch(python):
         if candidate is None:
             continue
         try:
-            return candidate, "PyTorch " + run([candidate, "-c", check], 120).strip()
+            return candidate, "Gloo of PyTorch " + run([candidate, "-c", check], 120).strip()
         except ProgramError:
             continue
     return None

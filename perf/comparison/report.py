@@ -3,6 +3,7 @@
 import json
 
 from comparison import machine as machines
+from comparison.programs import BINARIES
 
 FORMAT = "tutti-compare"
 VERSION = 1
@@ -32,6 +33,8 @@ def read(file):
             run["rows"] = {int(size): entries for size, entries in run["rows"].items()}
             for key in ("program", "role", "buffers", "collective", "ranks", "regime", "line_ns"):
                 run[key]  # pylint: disable=pointless-statement
+            if run["collective"] not in BINARIES:
+                raise ValueError(run["collective"])
         machines.text(report["machine"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ReportError(f"{file}: cut off or changed by hand: {error!r}") from None

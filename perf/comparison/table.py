@@ -3,6 +3,7 @@
 import statistics
 
 from comparison import limit
+from comparison.programs import BINARIES
 
 REGIMES = ("near", "far")
 KI, MI = 1024, 1 << 20
@@ -136,7 +137,8 @@ def tables(runs):
         if run["regime"] in REGIMES:
             groups.setdefault((run["collective"], run["ranks"], run["regime"]), []).append(run)
     found = [Table(*key, group) for key, group in groups.items() if any(run["role"] == "tutti" for run in group)]
-    return sorted(found, key=lambda table: (table.ranks, REGIMES.index(table.regime)))
+    names = list(BINARIES)
+    return sorted(found, key=lambda table: (table.ranks, names.index(table.collective), REGIMES.index(table.regime)))
 
 
 def grid(head, rows):

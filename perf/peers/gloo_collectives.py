@@ -63,7 +63,7 @@ class Start:
 
 def iterations(size):
     """A call takes hundreds of microseconds at every size: fewer than the others need."""
-    return 200 if size <= 32768 else 60 if size <= 1 << 20 else 20 if size <= 4 << 20 else 8
+    return 100 if size <= 32768 else 60 if size <= 1 << 20 else 20 if size <= 4 << 20 else 8
 
 
 def prepare(collective, size, rank, ranks):

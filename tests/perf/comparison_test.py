@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "perf"))
 sys.dont_write_bytecode = True
 
-from comparison import chart, command, limit, machine, peers, processes, programs, report, session, table
+from comparison import chart, command, limit, machine, markdown, peers, processes, programs, report, session, table
 
 MACHINE = {"processor": "test", "processors": 2, "caches": {"L2": "1024K"}, "kernel": "1"}
 
@@ -90,6 +90,12 @@ class Ratios(unittest.TestCase):
         self.assertIn("all_reduce, 2 ranks, near: a line crosses in 50 to 50 ns; 1 to 3 runs", text)
         self.assertRegex(text, r"\n *8 B +2\.00 +2\.00 +100 +mpich\n")
         self.assertRegex(text, r"tutti private, geometric means: best peer 2\.00, worst 2\.00 at 8 B")
+
+    def test_stand_in_tables_for_documents(self):
+        text = markdown.document(table.tables(self.runs)[0])
+        self.assertIn("| | tutti private | best peer | best peer | medians | Gloo |\n|---|---|---|---|---|---|\n", text)
+        self.assertIn("| 8 B | 2.00 / 3.00 | 4.00 / 30.0 mpich | 2.00 | 2.00 | 100 |\n", text)
+        self.assertIn("tutti private, geometric means: best peer 2.00", text)
 
     def test_other_collectives_and_rank_counts_have_tables_of_their_own(self):
         self.runs.append(measured("tutti private", "tutti", {8: entry(1)}, collective="barrier"))
@@ -419,7 +425,7 @@ class CommandLine(unittest.TestCase):
 
     def test_merged_files_give_one_table_and_a_picture(self):
         with tempfile.TemporaryDirectory() as folder:
-            files = [pathlib.Path(folder) / name for name in ("a.json", "b.json", "c.json", "d.svg")]
+            files = [pathlib.Path(folder) / name for name in ("a.json", "b.json", "c.json", "d.svg", "e.md")]
             for file, time in zip(files, (2, 4)):
                 one = report.new(MACHINE)
                 one["runs"] = [measured("tutti private", "tutti", {8: entry(time)}),
@@ -427,11 +433,12 @@ class CommandLine(unittest.TestCase):
                 report.write(file, one, [])
             with contextlib.redirect_stdout(io.StringIO()) as output:
                 code = command.main(["--merge", str(files[0]), str(files[1]), "--json", str(files[2]), "--svg",
-                                     str(files[3])])
+                                     str(files[3]), "--markdown", str(files[4])])
             self.assertEqual(code, 0)
             self.assertIn("best peer 2.00", output.getvalue())
             self.assertEqual(len(report.read(files[2])["runs"]), 4)
             ET.fromstring(files[3].read_text())
+            self.assertIn("| 8 B |", files[4].read_text())
 
 
 class MissingPeers(unittest.TestCase):
