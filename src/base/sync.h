@@ -74,6 +74,15 @@ inline void finish_streaming_stores() {
 #endif
 }
 
+// What comes after it, reading a clock for example, waits for everything that was read before.
+inline void finish_loads() {
+#if defined(__x86_64__)
+  _mm_lfence();
+#elif defined(__aarch64__)
+  asm volatile("dsb ishld\n\tisb" ::: "memory");
+#endif
+}
+
 // Tells the core that this is a spin.
 inline void relax_cpu() {
 #if defined(__x86_64__)

@@ -278,6 +278,7 @@ void HostExecutor::watch_distances() {
   // The peer writes this word at the end of each call, and this rank reads it only when it lacks credit.
   const auto begin = std::chrono::steady_clock::now();
   [[maybe_unused]] const std::uint64_t finished = observe(*endpoints[peer].progress_in);
+  finish_loads();
   const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
   const bool far = watches_[peer].is_far();
   watches_[peer].note(time.count());

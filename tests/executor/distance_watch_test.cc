@@ -19,13 +19,14 @@ TEST(DistanceWatch, BelievesWhatWasMeasuredAtFirst) {
 TEST(DistanceWatch, FollowsAPeerThatIsMoved) {
   DistanceWatch watch(50);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(far_after(watch, 5, 260));
-    EXPECT_FALSE(far_after(watch, 5, 90));
+    EXPECT_FALSE(far_after(watch, 20, 90));
+    EXPECT_TRUE(far_after(watch, 20, 260));
   }
 }
 
 TEST(DistanceWatch, DoesNotBelieveASingleLoad) {
   DistanceWatch watch(50);
+  EXPECT_FALSE(far_after(watch, 5, 80));
   for (int i = 0; i < 100; ++i) {
     watch.note(5000);
     watch.note(5000);
@@ -33,6 +34,7 @@ TEST(DistanceWatch, DoesNotBelieveASingleLoad) {
   }
   // Lines that were here already say nothing either.
   DistanceWatch far(230);
+  EXPECT_TRUE(far_after(far, 5, 260));
   for (int i = 0; i < 100; ++i) {
     far.note(25);
     far.note(25);
@@ -40,10 +42,12 @@ TEST(DistanceWatch, DoesNotBelieveASingleLoad) {
   }
 }
 
-TEST(DistanceWatch, StaysWhereItIsBetweenTheLimits) {
+TEST(DistanceWatch, KeepsItsOpinionWhereLoadsSayNothing) {
+  // On some machines the clock does not wait for the load.
   DistanceWatch near(50), far(230);
-  EXPECT_FALSE(far_after(near, 50, 155));
-  EXPECT_TRUE(far_after(far, 50, 155));
+  EXPECT_FALSE(far_after(near, 100, 30));
+  EXPECT_TRUE(far_after(far, 100, 30));
+  EXPECT_FALSE(far_after(near, 100, 45));
 }
 
 }  // namespace
