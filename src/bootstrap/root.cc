@@ -229,8 +229,6 @@ void Root::met(Guest& guest) {
   phase_ = Phase::kOver;
   deadline_.cancel();
   guests_.clear();
-  // Who comes now finds nobody, and knows what that means.
-  listener_.reset();
 }
 
 void Root::ended(std::uint64_t number, const std::string& trouble) {

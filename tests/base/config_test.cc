@@ -184,8 +184,9 @@ TEST(Config, AgreesOnWhatMustAgreeAndOnNothingElse) {
       read({{"TUTTI_RANK", "1"}, {"TUTTI_NRANKS", "2"}, {"TUTTI_SHM_DISABLE", "1"}, {"NCCL_DEBUG", "INFO"}});
   EXPECT_EQ(plain.agreement_hash(), own.agreement_hash());
   EXPECT_EQ(plain.agreement_text(), "TUTTI_ALGO= TUTTI_CHUNK_BYTES=0 TUTTI_CHANNELS=0 TUTTI_RING_BYTES=0");
-  for (const char* name : {"TUTTI_CHUNK_BYTES", "TUTTI_CHANNELS", "TUTTI_RING_BYTES"}) {
-    EXPECT_NE(plain.agreement_hash(), read({{name, "4"}}).agreement_hash()) << name;
+  for (const auto& [name, value] :
+       {std::pair{"TUTTI_CHUNK_BYTES", "4K"}, {"TUTTI_CHANNELS", "4"}, {"TUTTI_RING_BYTES", "4K"}}) {
+    EXPECT_NE(plain.agreement_hash(), read({{name, value}}).agreement_hash()) << name;
   }
   EXPECT_NE(plain.agreement_hash(), read({{"TUTTI_ALGO", "ring"}}).agreement_hash());
   EXPECT_EQ(read({{"TUTTI_CHUNK_BYTES", "64K"}}).agreement_hash(),

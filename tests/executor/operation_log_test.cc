@@ -53,9 +53,9 @@ TEST_F(OperationLogTest, KnowsACallWhileItRunsAndWhenItHasEnded) {
   EXPECT_GE(record.ended, record.issued - milliseconds(20)) << "it waited, so its end is timed";
 }
 
-TEST_F(OperationLogTest, TakesNoTimeOfSevenOfEightQuickCallsUnlessTheyWait) {
+TEST_F(OperationLogTest, TakesNoTimeOfMostQuickCallsUnlessTheyWait) {
   int timed = 0;
-  for (std::uint64_t sequence = 1; sequence <= 64; ++sequence) {
+  for (std::uint64_t sequence = 1; sequence <= 256; ++sequence) {
     OperationLog::Entry* entry = log_->enter(shape_of(2), sequence, log_->sign(shape_of(2), sequence), true);
     OperationRecord record;
     ASSERT_TRUE(log_->find(sequence, record));
