@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/utf8.h"
 #include "doctor/diagnosis.h"
 #include "doctor/report.h"
 #include "fuzz/input.h"
@@ -15,8 +16,9 @@ namespace {
 constexpr char kNextFile = '\x01';  // no JSON text has it
 
 bool steers_nothing(const std::string& text) {
-  return std::ranges::none_of(text,
-                              [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F; });
+  std::string lines = text;
+  std::ranges::replace(lines, '\n', ' ');
+  return printable(lines) == lines;
 }
 
 void take(const doctor::Report& report) {

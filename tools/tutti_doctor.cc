@@ -1,13 +1,18 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "base/handles.h"
 #include "base/system_error.h"
+#include "base/utf8.h"
 #include "command.h"
 #include "doctor/diagnosis.h"
 #include "doctor/report.h"
@@ -16,13 +21,24 @@
 namespace tutti {
 namespace {
 
+// Reports often lie where others may write: what is no file must not hold the doctor up.
 std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorCode::kInvalidArgument, path + ": " + errno_text(errno));
+  const auto refuse = [&path](const std::string& why) { return Error(ErrorCode::kInvalidArgument, path + ": " + why); };
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) throw refuse(errno_text(errno));
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) throw refuse(errno_text(errno));
+  if (!S_ISREG(status.st_mode)) throw refuse("it is no regular file");
   std::string bytes(doctor::kLargestFile + 1, '\0');
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (file.bad()) throw Error(ErrorCode::kInvalidArgument, path + ": it cannot be read");
-  bytes.resize(static_cast<std::size_t>(file.gcount()));
+  std::size_t size = 0;
+  while (size < bytes.size()) {
+    const ssize_t count = ::read(file.get(), bytes.data() + size, bytes.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw refuse(errno_text(errno));
+    if (count == 0) break;
+    size += static_cast<std::size_t>(count);
+  }
+  bytes.resize(size);
   return bytes;
 }
 
@@ -48,9 +64,9 @@ int run(std::span<const std::string_view> words) {
   for (const std::string_view word : words) {
     try {
       const std::string path(word);
-      add(reports, doctor::parse_report(path, read_file(path)));
+      add(reports, doctor::parse_report(printable(path), read_file(path)));
     } catch (const Error& error) {
-      std::fprintf(stderr, "tutti doctor: %s\n", error.what());
+      std::fprintf(stderr, "tutti doctor: %s\n", printable(error.what()).c_str());
       readable = false;
     }
   }

@@ -4,27 +4,9 @@
 
 #include <cmath>
 
+#include "base/utf8.h"
+
 namespace tutti {
-namespace {
-
-// How many bytes the UTF-8 character at the beginning has; 0: it is none.
-std::size_t character_bytes(std::string_view text) {
-  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < bytes) return 0;
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const unsigned char next = byte(1);
-  const bool overlong = (lead == 0xE0 && next < 0xA0) || (lead == 0xF0 && next < 0x90);
-  const bool beyond = (lead == 0xED && next > 0x9F) || (lead == 0xF4 && next > 0x8F);  // surrogates; above U+10FFFF
-  return overlong || beyond ? 0 : bytes;
-}
-
-}  // namespace
-
 JsonWriter& JsonWriter::key(std::string_view name) {
   separate();
   quote(name);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/log_level.h"
+#include "base/utf8.h"
 
 namespace tutti {
 namespace {
@@ -79,11 +80,8 @@ void log_line(LogLevel level, std::string_view text) {
   static const std::string host = host_name();
   // One write per line, so that lines of several ranks on one terminal do not mix. The process id is asked for each
   // time because a forked child logs too.
-  std::string line = fmt::format("tutti {}:{} {} {}", host, ::getpid(), label(level), text);
-  for (char& c : line) {
-    // What peers sent may be quoted in a message; it must not steer the terminal or fake a second line.
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
+  // What peers sent may be quoted in a message; it must not steer the terminal or fake a second line.
+  std::string line = printable(fmt::format("tutti {}:{} {} {}", host, ::getpid(), label(level), text));
   line += '\n';
   std::string_view left = line;
   while (!left.empty()) {

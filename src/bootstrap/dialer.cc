@@ -80,6 +80,7 @@ void Dialer::challenge_next() {
   if (challenge_ || connected_.empty()) return;
   const std::size_t which = connected_.front();
   connected_.erase(connected_.begin());
+  challenging_ = which;
   UniqueFd socket = connecting_[which]->release();
   connecting_[which].reset();
   set_low_latency(socket.get());
@@ -124,6 +125,10 @@ void Dialer::failed(std::size_t which, const std::string& trouble, bool refused)
 
 void Dialer::give_up() {
   if (!done_) return;
+  if (challenge_) {
+    outcome_.trouble += (outcome_.trouble.empty() ? "" : "; ") + addresses_[challenging_].text() +
+                        ": connected, but nothing answers: that process is stopped, or another program listens there";
+  }
   if (failed_ < begun_) {
     for (std::size_t i = 0; i < begun_; ++i) {
       if (!connecting_[i]) continue;

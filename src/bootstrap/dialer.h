@@ -57,6 +57,7 @@ class Dialer : public std::enable_shared_from_this<Dialer> {
   std::vector<std::unique_ptr<Watch>> connecting_;  // by address; null: not begun, or over
   std::vector<std::size_t> connected_;              // wait for their turn with the challenge: one at a time
   std::shared_ptr<Challenge> challenge_;
+  std::size_t challenging_ = 0;  // whom it challenges
   std::size_t begun_ = 0;
   std::size_t failed_ = 0;
   std::size_t refused_ = 0;

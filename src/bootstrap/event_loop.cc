@@ -77,16 +77,26 @@ void EventLoop::post(std::function<void()> work) {
 
 void EventLoop::call(const std::function<void()>& work) {
   if (!impl_->in_this_process()) return;
-  std::promise<void> done;
+  // An exception object would be shared by two threads, in ways that a thread sanitizer does not see: what it says is
+  // handed over, and thrown again.
+  struct Trouble {
+    ErrorCode code;
+    std::string text;
+    int peer;
+  };
+  std::promise<std::optional<Trouble>> done;
   post([&] {
+    std::optional<Trouble> trouble;
     try {
       work();
-      done.set_value();
-    } catch (...) {
-      done.set_exception(std::current_exception());
+    } catch (const Error& error) {
+      trouble = {error.code(), error.what(), error.peer()};
+    } catch (const std::exception& error) {
+      trouble = {ErrorCode::kSystem, error.what(), Error::kNoPeer};
     }
+    done.set_value(std::move(trouble));
   });
-  done.get_future().get();
+  if (const auto trouble = done.get_future().get()) throw Error(trouble->code, trouble->text, trouble->peer);
 }
 
 struct Timer::State : Waiting {

@@ -24,7 +24,8 @@ class EventLoop {
 
   // Runs it on the loop's thread, after everything posted before.
   void post(std::function<void()> work);
-  // The same, and waits until it has run; throws what it throws. REQUIRES: not called on the loop's thread.
+  // The same, and waits until it has run; throws its Error, and any other exception as Error(kSystem). REQUIRES: not
+  // called on the loop's thread.
   void call(const std::function<void()>& work);
 
   struct Impl;

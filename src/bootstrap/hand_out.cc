@@ -23,6 +23,13 @@
 namespace tutti {
 namespace {
 
+constexpr std::chrono::milliseconds kFirstReport(3000);
+constexpr std::chrono::milliseconds kSlowestReport(30000);
+// Why a rank that was given no secret may not find rank 0.
+constexpr std::string_view kOtherReasons =
+    "as another user, in another network namespace, on another host, or with a TUTTI_SECRET, which this rank has none "
+    "of: set the same one on all ranks";
+
 constexpr std::size_t kLongestAnswer = 2048;
 constexpr int kAnswersAtOnce = 64;  // then others get their turn
 
@@ -130,15 +137,21 @@ bool HandOut::serve(std::string_view text) {
 std::string ask_hand_out(const std::string& name, Deadline deadline) {
   const AbstractName address(name);
   auto pause = std::chrono::milliseconds(1);
+  auto report_interval = kFirstReport;
+  auto next_report = Clock::now() + report_interval;
   while (true) {
     std::string answer = ask_once(address, deadline);
     if (!answer.empty()) return answer;
     const auto now = Clock::now();
+    if (now >= next_report) {
+      log_warn("waiting for rank 0 on this host (meeting place @{}): it does not run yet, or {}", name, kOtherReasons);
+      report_interval = std::min(2 * report_interval, kSlowestReport);
+      next_report = now + report_interval;
+    }
     if (now >= deadline) {
       throw Error(ErrorCode::kTimeout,
-                  fmt::format("rank 0 did not appear on this host (meeting place @{}); is it running, as the same user "
-                              "and in the same network namespace? For several hosts set TUTTI_SECRET on all ranks",
-                              name),
+                  fmt::format("rank 0 did not appear on this host (meeting place @{}): it does not run, or {}", name,
+                              kOtherReasons),
                   0);
     }
     std::this_thread::sleep_for(std::min<Clock::duration>(pause, deadline - now));

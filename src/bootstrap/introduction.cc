@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace tutti {
 namespace {
@@ -87,7 +88,7 @@ Poison Poison::decode(ByteReader& reader) {
   poison.code =
       code <= static_cast<std::uint8_t>(ErrorCode::kUnsupported) ? static_cast<ErrorCode>(code) : ErrorCode::kRemote;
   poison.peer = static_cast<int>(reader.u32());
-  poison.reason = reader.text(kMaxReasonBytes);
+  poison.reason = printable(reader.text(kMaxReasonBytes));
   return poison;
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace tutti {
 namespace {
 
@@ -25,7 +27,7 @@ void encode_host(ByteWriter& writer, const HostEntry& host) {
 
 HostEntry decode_host(ByteReader& reader) {
   HostEntry host;
-  host.name = reader.text(kMaxName);
+  host.name = printable(reader.text(kMaxName));
   host.identity = reader.text(kMaxName);
   const std::uint32_t count = reader.u32();
   if (count > kMaxAddresses) malformed("has a host with too many addresses");

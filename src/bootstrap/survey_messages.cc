@@ -1,6 +1,7 @@
 #include "bootstrap/survey_messages.h"
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace tutti {
 namespace {
@@ -34,8 +35,8 @@ Activity decode_activity(ByteReader& reader, int ranks) {
   activity.called = reader.u64();
   activity.waits_for = reader.rank(ranks, Activity::kSeveral);
   activity.since_ms = reader.u32();
-  activity.text = reader.text(Activity::kMaxText);
-  activity.elsewhere = reader.text(Activity::kMaxText);
+  activity.text = printable(reader.text(Activity::kMaxText));
+  activity.elsewhere = printable(reader.text(Activity::kMaxText));
   return activity;
 }
 
@@ -147,7 +148,7 @@ SurveyReport SurveyReport::decode(std::span<const std::byte> payload, int ranks)
   report.asker = reader.rank(ranks);
   report.number = reader.u64();
   report.blamed = reader.rank(ranks, -1);
-  report.text = reader.text(kMaxText);
+  report.text = printable(reader.text(kMaxText));
   reader.finish();
   return report;
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace tutti {
 namespace {
@@ -66,7 +67,7 @@ Death Death::decode(std::span<const std::byte> payload, int ranks) {
   Death death;
   death.rank = reader.rank(ranks);
   death.observer = reader.rank(ranks);
-  death.trouble = reader.text(kMaxTrouble);
+  death.trouble = printable(reader.text(kMaxTrouble));
   reader.finish();
   return death;
 }
@@ -104,7 +105,7 @@ Comparison Comparison::decode(std::span<const std::byte> payload, int ranks) {
   comparison.rank = reader.rank(ranks);
   comparison.call.sequence = reader.u64();
   comparison.call.signature = reader.u64();
-  const std::string text = reader.text(sizeof comparison.call.text - 1);
+  const std::string text = printable(reader.text(sizeof comparison.call.text - 1));
   std::memcpy(comparison.call.text, text.data(), text.size());
   reader.finish();
   return comparison;

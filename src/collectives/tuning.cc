@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/text.h"
+#include "base/utf8.h"
 #include "collectives/registry.h"
 #include "tutti/error.h"
 
@@ -23,11 +25,9 @@ constexpr double kLeast = 1e-3;
 constexpr double kMost = 1e9;
 constexpr double kMostBytesOfACall = 1e15;
 
-std::string shortened(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-  }
-  return text.size() <= kLongestText ? text : text.substr(0, kLongestText) + "…";
+std::string shortened(const std::string& text) {
+  const std::string shown = printable(cut_text(text, kLongestText));
+  return text.size() <= kLongestText ? shown : shown + "…";
 }
 
 class Reader {
@@ -147,12 +147,6 @@ void parse_choices(const Reader& reader, const Json& list, Tuning& tuning) {
                           twice->ranks, twice->hosts, twice->from_bytes));
 }
 
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, 64 bits
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash == 0 ? 1 : hash;
-}
-
 }  // namespace
 
 Tuning parse_tuning(std::string_view file, std::string_view text) {
@@ -169,7 +163,7 @@ Tuning parse_tuning(std::string_view file, std::string_view text) {
       {"tutti_tuning", "machine", "links", "step_ns", "copied_bytes_per_ns", "reduced_bytes_per_ns", "choices"});
   Tuning tuning;
   tuning.file = file;
-  tuning.hash = hash_of(text);
+  tuning.hash = std::max<std::uint64_t>(hash_of(text), 1);  // 0 means none
   if (const auto machine = json.find("machine"); machine != json.end() && !machine->is_string()) {
     reader.fail("machine must be a text");
   }

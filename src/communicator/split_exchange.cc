@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "communicator/setup.h"
 
 namespace tutti {
@@ -47,7 +48,7 @@ std::vector<std::vector<std::byte>> SplitExchange::all_gather(std::span<const st
       over_ = true;
       throw Error(ErrorCode::kRemote,
                   fmt::format("split of \"{}\": {} could not go on: {}", parent_.name(),
-                              parent_.heritage().control.describe(rank), reader.text(kLongestReason)),
+                              parent_.heritage().control.describe(rank), printable(reader.text(kLongestReason))),
                   rank);
     }
     const auto bytes = reader.blob(most);

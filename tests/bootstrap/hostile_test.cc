@@ -96,6 +96,15 @@ TEST(Hostile, ASilentStrangerAtOneAddressDoesNotUseUpTheTimeOfTheOthers) {
   EXPECT_EQ(outcome.address, door.address());
 }
 
+TEST(Hostile, AServerThatAcceptsAndSaysNothingIsNamedSo) {
+  EventLoop loop;
+  const UniqueFd silent = listen_on(SocketAddress::loopback(Family::kIpv4, 0));
+  const Dialer::Outcome outcome = dial(loop, {address_of(silent)}, credentials(), milliseconds(300));
+  EXPECT_FALSE(outcome.socket);
+  EXPECT_NE(outcome.trouble.find(address_of(silent).text() + ": connected, but nothing answers"), std::string::npos)
+      << outcome.trouble;
+}
+
 void take_all_descriptors() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);

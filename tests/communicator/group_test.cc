@@ -300,6 +300,7 @@ TEST(Group, InsideAnotherOneMayHaveALimitOfItsOwn) {
 }
 
 TEST(Group, DroppedByAnotherThreadEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a thread sanitizer starts no threads after a fork
   EXPECT_DEATH(
       {
         auto group = std::make_unique<Group>();

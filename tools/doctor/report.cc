@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
+#include "base/utf8.h"
 #include "tutti/error.h"
 
 namespace tutti::doctor {
@@ -38,11 +40,7 @@ class Reader {
   }
   std::string text(const Json& value, const char* name) const {
     if (!value.is_string()) fail(fmt::format("\"{}\" is no text", name));
-    std::string text = value.get<std::string>().substr(0, kLongestText);
-    for (char& c : text) {
-      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-    }
-    return text;
+    return printable(cut_text(value.get_ref<const std::string&>(), kLongestText));
   }
   std::string text_of(const Json& object, const char* name) const { return text(get(object, name), name); }
   std::int64_t integer(const Json& value, const char* name, std::int64_t low, std::int64_t high) const {
