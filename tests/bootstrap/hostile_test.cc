@@ -256,6 +256,9 @@ TEST(Hostile, WithoutDescriptorsStrangersEndNothingAndRanksAreLetInWhenThereIsOn
 }
 
 TEST(Hostile, StrangersGiveWayToAConnectionThatThisProcessOpens) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "without a descriptor the sanitizer cannot look at an error that is thrown";
+#endif
   EventLoop loop;
   const Credentials own = credentials();
   Door door(loop, own);

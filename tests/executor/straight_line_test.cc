@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,7 +18,12 @@ namespace {
 
 constexpr std::size_t kChunkBytes = 8192;
 
-bool same_step(const Step& a, const Step& b) { return std::memcmp(&a, &b, sizeof(Step)) == 0; }
+bool same_step(const Step& a, const Step& b) {
+  return a.kind == b.kind && a.readable == b.readable && a.writable == b.writable && a.first == b.first &&
+         a.last == b.last && a.source_space == b.source_space && a.destination_space == b.destination_space &&
+         a.source == b.source && a.destination == b.destination && a.count == b.count && a.shape == b.shape &&
+         a.part == b.part && a.from == b.from && a.to == b.to;
+}
 
 bool comes_from(const Step& step, int peer) { return step.from == kEveryone || step.from == peer; }
 
