@@ -26,7 +26,8 @@ void fill(void* block, std::size_t elements, T value) {
 
 }  // namespace
 
-BlockTree::BlockTree(const Plan& plan, ReduceOp op, DataType type, int divisor, std::size_t elements, int mapped_source)
+BlockTree::BlockTree(const ReductionPlan& plan, ReduceOp op, DataType type, int divisor, std::size_t elements,
+                     int mapped_source)
     : plan_(plan), divisor_(divisor), mapped_source_(plan.multiply ? mapped_source : -1) {
   if (plan.multiply) fill_factors(op, type, std::min(elements, kBlockBytes / plan.lane_bytes));
 }

@@ -13,7 +13,8 @@ namespace tutti {
 class BlockTree {
  public:
   // scalar: factor of the source `mapped_source`, unused without one.
-  BlockTree(const Plan& plan, ReduceOp op, DataType type, int divisor, std::size_t elements, int mapped_source);
+  BlockTree(const ReductionPlan& plan, ReduceOp op, DataType type, int divisor, std::size_t elements,
+            int mapped_source);
 
   // stores: how dst2, or dst where there is none, is written.
   void evaluate(const void* const* sources, int source_count, void* dst, void* dst2, std::size_t elements,
@@ -37,7 +38,7 @@ class BlockTree {
   const void* lanes_of(const void* source, bool mapped, Block& block, std::size_t at, std::size_t elements);
   void fill_factors(ReduceOp op, DataType type, std::size_t elements);
 
-  const Plan& plan_;
+  const ReductionPlan& plan_;
   const int divisor_;
   const int mapped_source_;
   Block factors_;

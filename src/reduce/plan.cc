@@ -12,7 +12,7 @@ ReduceOp::Kind sum_or_product(ReduceOp::Kind kind) {
 
 }  // namespace
 
-Plan::Plan(const Reduction& reduction, int source_count, bool maps_input)
+ReductionPlan::ReductionPlan(const Reduction& reduction, int source_count, bool maps_input)
     : element_bytes(element_size(reduction.type)), lane_bytes(element_bytes) {
   const ReduceOp::Kind kind = reduction.op.kind();
   if (kind >= ReduceOp::Kind::kBand) {
@@ -26,13 +26,13 @@ Plan::Plan(const Reduction& reduction, int source_count, bool maps_input)
   }
 }
 
-void Plan::choose_integer(const Reduction& reduction, bool maps_input) {
+void ReductionPlan::choose_integer(const Reduction& reduction, bool maps_input) {
   combine = &wrapping_kernels(sum_or_product(reduction.op.kind()), element_bytes);
   if (maps_input) multiply = &wrapping_kernels(ReduceOp::Kind::kProd, element_bytes);
   if (reduction.last && last_changes(reduction.op, reduction.ranks)) division = integer_division(reduction.type);
 }
 
-void Plan::choose_extreme(const Reduction& reduction) {
+void ReductionPlan::choose_extreme(const Reduction& reduction) {
   const ReduceOp::Kind kind = reduction.op.kind();
   if (is_floating(reduction.type)) {
     combine = &float_extreme_kernels(kind, element_bytes);
@@ -42,7 +42,7 @@ void Plan::choose_extreme(const Reduction& reduction) {
   }
 }
 
-void Plan::choose_float(const Reduction& reduction, int source_count, bool maps_input) {
+void ReductionPlan::choose_float(const Reduction& reduction, int source_count, bool maps_input) {
   const ReduceOp::Kind kind = sum_or_product(reduction.op.kind());
   const DataType type = reduction.type;
   if (reduction.last && last_changes(reduction.op, reduction.ranks)) divisor = reduction.ranks;

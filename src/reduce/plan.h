@@ -10,9 +10,9 @@
 
 namespace tutti {
 
-struct Plan {
+struct ReductionPlan {
   // maps_input: some source is multiplied by the op's scalar.
-  Plan(const Reduction& reduction, int source_count, bool maps_input);
+  ReductionPlan(const Reduction& reduction, int source_count, bool maps_input);
 
   // Whether one kernel call does it all, from sources to destinations.
   bool single_pass(int source_count) const {

@@ -39,7 +39,7 @@ void reduce(const Reduction& requested, const void* const* sources, int source_c
     return;
   }
 
-  Plan plan(reduction, source_count, maps_input);
+  ReductionPlan plan(reduction, source_count, maps_input);
   if (plan.single_pass(source_count)) {
     Pass& pass = plan.pass;
     pass.sources = sources;

@@ -27,7 +27,7 @@ class Binding {
   Binding() = default;
   // granule: elements per 64 bytes, so that ranks write to lines of their own; a power of two.
   TUTTI_HOST_DEVICE Binding(std::size_t count, int chunks, std::size_t chunk_elements, std::size_t granule)
-      : count_(count), chunk_elements_(chunk_elements), granule_(granule), chunks_(chunks) {
+      : count_(count), chunk_elements_(chunk_elements), chunks_(chunks) {
     const std::size_t per_round = chunk_elements * static_cast<std::size_t>(chunks);
     // Short calls feel every division: most have one round and one chunk.
     rounds_ = count <= per_round ? 1 : (count - 1) / per_round + 1;
@@ -94,7 +94,6 @@ class Binding {
   std::size_t count_ = 0;
   std::size_t chunk_elements_ = 1;
   std::size_t last_elements_ = 0;
-  std::size_t granule_ = 1;
   std::size_t rounds_ = 1;
   int chunks_ = 1;
   const BlockTable* blocks_ = nullptr;

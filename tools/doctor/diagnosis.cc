@@ -159,7 +159,7 @@ std::vector<Diagnosis> diagnose_job(const std::vector<std::vector<Report>>& comm
     }
   }
   for (std::size_t c = 0; c < all.size(); ++c) all[c].blame = find_blame(job, all, c);
-  std::ranges::stable_partition(all, [](const Diagnosis& one) { return !one.healthy(); });
+  std::stable_partition(all.begin(), all.end(), [](const Diagnosis& one) { return !one.healthy(); });
   return all;
 }
 
