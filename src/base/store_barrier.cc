@@ -2,6 +2,7 @@
 
 #include <linux/membarrier.h>
 #include <signal.h>
+#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,6 +38,10 @@ bool settle_all_processors() { return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED
 
 JoiningStoreBarrier::JoiningStoreBarrier() {
   if (has_tried()) return;
+  if (__libc_single_threaded) {  // then the kernel has no other thread to wait for, and answers at once
+    join_store_barrier();
+    return;
+  }
   sigset_t all, before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's threads

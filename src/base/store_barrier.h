@@ -18,7 +18,7 @@ bool join_store_barrier();
 // loads. False: it could not be done. A few microseconds.
 bool settle_all_processors();
 
-// Joins while something else is done: from construction to destruction.
+// Joins while something else is done, from construction to destruction; at once in a process that has no threads yet.
 class JoiningStoreBarrier {
  public:
   JoiningStoreBarrier();
