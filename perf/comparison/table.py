@@ -89,9 +89,13 @@ class Table:
         bare = self.times.get("bare " + buffers, {}).get(size)
         if bare:
             row["bare"] = bare["p05"] / own["p05"]
+            if peers:
+                row["bare over peer"] = peers[best]["p05"] / bare["p05"]
         if self.collective == "all_reduce" and self.ranks == 2 and limit.complete(self.speeds, size):
             compute = limit.library if buffers == "library" else limit.private
             row["limit"] = compute(self.speeds, size, self.hop_ns) / own["p05"]
+            if peers:
+                row["limit over peer"] = row["peer"] / row["limit"]
             if buffers == "private":
                 row["two copies"] = limit.two_copies(self.speeds, size, self.hop_ns) / own["p05"]
         return row
@@ -108,7 +112,10 @@ class Table:
                 found[key] = {"mean": mean(ratios.values()), "worst": worst(ratios)[0], "at": worst(ratios)[1]}
         for key, label, low, high in (("gloo", "gloo to 32 KiB", 0, 32 * KI), ("gloo", "gloo from 1 MiB", MI, 1 << 62),
                                       ("limit", "limit from 1 MiB", MI, 1 << 62),
-                                      ("two copies", "two copies from 1 MiB", MI, 1 << 62)):
+                                      ("two copies", "two copies from 1 MiB", MI, 1 << 62),
+                                      # What there is to win against these peers on this machine.
+                                      ("bare over peer", "a bare loop ahead of the best peer", 0, 1 << 62),
+                                      ("limit over peer", "the limit ahead of the best peer", 0, 1 << 62)):
             ratios = self.column(name, key, low, high)
             if ratios:
                 found[label] = {"mean": mean(ratios.values())}

@@ -77,6 +77,8 @@ class Ratios(unittest.TestCase):
         one = table.tables(self.runs)[0]
         self.assertEqual(one.times["bare private"][8], {"p05": 2, "p50": 2.5, "scheme": "fast"})
         self.assertEqual(one.ratios["tutti private"][8]["bare"], 1)
+        self.assertEqual(one.summary("tutti private")["a bare loop ahead of the best peer"]["mean"], 2)
+        self.assertIn("; a bare loop ahead of the best peer 2.00", table.summary_text(one, "tutti private"))
 
     def test_are_left_out_where_nothing_was_measured(self):
         runs = [run for run in self.runs if run["role"] == "tutti"]
@@ -157,6 +159,14 @@ class Limit(unittest.TestCase):
         self.assertAlmostEqual(one.limits()["library"][1 << 20], 1000.1)
         self.assertAlmostEqual(one.ratios["tutti library"][1 << 20]["limit"], 1000.1 / 2000.2)
         self.assertAlmostEqual(one.summary("tutti library")["limit from 1 MiB"]["mean"], 0.5)
+
+    def test_is_held_against_the_best_peer_too(self):
+        rows = {size: [{"p05": us, "p50": us, "scheme": kind} for kind, us in kinds.items()]
+                for size, kinds in self.speeds.items()}
+        runs = [measured("tutti library", "tutti", {1 << 20: entry(1500)}), measured("memory speed", "limit", rows),
+                measured("mpich", "peer", {1 << 20: entry(2000.2)})]
+        summary = table.tables(runs)[0].summary("tutti library")
+        self.assertAlmostEqual(summary["the limit ahead of the best peer"]["mean"], 2000.2 / 1000.1)
 
     def test_is_left_out_where_a_kind_was_not_measured(self):
         del self.kinds["copy own to own"]
