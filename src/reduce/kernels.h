@@ -19,12 +19,12 @@ struct Pass {
   std::size_t elements = 0;
   bool streams = false;  // dst2, or dst where there is none, is written past the caches
   double divisor = 0;    // float sums: divides the result, unless zero
-  // multiplied_sum_kernels: the source that is multiplied, and the factor, for integers modulo 2^64.
+  // multiplied sums: the source that is multiplied, and the factor, for integers modulo 2^64.
   int multiplied_source = 0;
   double factor = 1;
   std::uint64_t whole_factor = 1;
   FloatFormat format{};  // float_extreme_kernels: of the elements
-  Rounding rounding{};   // rounding_kernels: applied at every node
+  Rounding rounding{};   // of small floats, in f32
 };
 
 using Kernel = void (*)(const Pass&);
@@ -52,8 +52,11 @@ const KernelRow& float_kernels(ReduceOp::Kind kind, DataType type);
 const KernelRow& multiplied_sum_kernels(DataType type);
 // f32 elements that stand for a smaller type: Pass::rounding is applied after every operation. kind: kSum, kProd.
 const KernelRow& rounding_kernels(ReduceOp::Kind kind);
-// f16, bf16 or fp8 in f32, rounded once. kind: kSum, kProd.
+// f16, bf16 or fp8 in f32, rounded once. kind: kSum, kProd, or kPreMulSum, where one source is multiplied and the
+// product rounded to the type of Pass::rounding.
 const KernelRow& small_float_kernels(ReduceOp::Kind kind, DataType type);
+// The same, rounded at every node.
+const KernelRow& rounded_small_float_kernels(ReduceOp::Kind kind, DataType type);
 
 // Between a small floating type and f32; narrow rounds to nearest even and writes canonical NaNs.
 struct Conversion {

@@ -79,15 +79,19 @@ void ReductionPlan::choose_float(const Reduction& reduction, int source_count) {
     if (maps_input_) multiply = &float_kernels(ReduceOp::Kind::kProd, type);
     return;
   }
-  if (source_count <= kMaxFused && !maps_input_ && !reduction.round_every_node) {
-    combine = &small_float_kernels(kind, type);
+  // Other ranks receive the input map's product in the element's type: the rank that uses it at once must see the same.
+  pass.rounding = Rounding(float_format(type));
+  if (source_count <= kMaxFused) {
+    const ReduceOp::Kind fused = maps_input_ ? ReduceOp::Kind::kPreMulSum : kind;
+    // A tree of one node is rounded when it is stored.
+    const bool has_nodes = source_count > 2 || divisor != 0;
+    combine = reduction.round_every_node && has_nodes ? &rounded_small_float_kernels(fused, type)
+                                                      : &small_float_kernels(fused, type);
     return;
   }
   conversion = &tutti::conversion(type);
   lane_bytes = sizeof(float);
-  pass.rounding = Rounding(float_format(type));
   combine = reduction.round_every_node ? &rounding_kernels(kind) : &float_kernels(kind, DataType::kF32);
-  // Other ranks receive the product in the element's type: the rank that uses it at once must see the same value.
   if (maps_input_) multiply = &rounding_kernels(ReduceOp::Kind::kProd);
 }
 
