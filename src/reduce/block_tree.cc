@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -11,14 +10,6 @@
 namespace tutti {
 namespace {
 
-// A whole number modulo 2^64.
-std::uint64_t wrapped(double scalar) {
-  constexpr double kTwo64 = 18446744073709551616.0;
-  const double magnitude = std::fmod(std::fabs(scalar), kTwo64);
-  const std::uint64_t bits = magnitude < kTwo64 ? static_cast<std::uint64_t>(magnitude) : 0;
-  return scalar < 0 ? 0 - bits : bits;
-}
-
 template <class T>
 void fill(void* block, std::size_t elements, T value) {
   for (std::size_t i = 0; i < elements; ++i) std::memcpy(static_cast<T*>(block) + i, &value, sizeof(T));
@@ -26,16 +17,15 @@ void fill(void* block, std::size_t elements, T value) {
 
 }  // namespace
 
-BlockTree::BlockTree(const ReductionPlan& plan, ReduceOp op, DataType type, int divisor, std::size_t elements,
-                     int mapped_source)
+BlockTree::BlockTree(const ReductionPlan& plan, DataType type, int divisor, std::size_t elements, int mapped_source)
     : plan_(plan), divisor_(divisor), mapped_source_(plan.multiply ? mapped_source : -1) {
-  if (plan.multiply) fill_factors(op, type, std::min(elements, kBlockBytes / plan.lane_bytes));
+  if (plan.multiply) fill_factors(type, std::min(elements, kBlockBytes / plan.lane_bytes));
 }
 
-void BlockTree::fill_factors(ReduceOp op, DataType type, std::size_t elements) {
-  if (type == DataType::kF64) return fill<double>(factors_.bytes, elements, op.scalar());
-  if (is_floating(type)) return fill<float>(factors_.bytes, elements, static_cast<float>(op.scalar()));
-  const std::uint64_t factor = wrapped(op.scalar());
+void BlockTree::fill_factors(DataType type, std::size_t elements) {
+  if (type == DataType::kF64) return fill<double>(factors_.bytes, elements, plan_.pass.factor);
+  if (is_floating(type)) return fill<float>(factors_.bytes, elements, static_cast<float>(plan_.pass.factor));
+  const std::uint64_t factor = plan_.pass.whole_factor;
   switch (plan_.lane_bytes) {
     case 1:
       return fill(factors_.bytes, elements, static_cast<std::uint8_t>(factor));

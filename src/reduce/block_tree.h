@@ -12,9 +12,8 @@ namespace tutti {
 // not do itself. Used by one thread; neither blocks nor allocates.
 class BlockTree {
  public:
-  // scalar: factor of the source `mapped_source`, unused without one.
-  BlockTree(const ReductionPlan& plan, ReduceOp op, DataType type, int divisor, std::size_t elements,
-            int mapped_source);
+  // mapped_source: the one that is multiplied by the plan's factor, or -1.
+  BlockTree(const ReductionPlan& plan, DataType type, int divisor, std::size_t elements, int mapped_source);
 
   // stores: how dst2, or dst where there is none, is written.
   void evaluate(const void* const* sources, int source_count, void* dst, void* dst2, std::size_t elements,
@@ -36,7 +35,7 @@ class BlockTree {
                        std::size_t elements);
   void combine_lanes(const void* const* sources, int count, bool root, void* out, std::size_t elements);
   const void* lanes_of(const void* source, bool mapped, Block& block, std::size_t at, std::size_t elements);
-  void fill_factors(ReduceOp op, DataType type, std::size_t elements);
+  void fill_factors(DataType type, std::size_t elements);
 
   const ReductionPlan& plan_;
   const int divisor_;

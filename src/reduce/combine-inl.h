@@ -5,6 +5,7 @@
 //   Stored, Lane                       type in memory, type of a vector's lanes
 //   Policy(const Pass&)
 //   load(access, d, pointer)           through access.load(d, pointer), which reads all lanes or the first few
+//   map(d, value, source)              where sources differ: the value of that one
 //   combine(d, a, b)
 //   store(access, d, value, pointer)   through access.store
 // Between load and store, a value is whatever these agree on: usually a vector.
@@ -126,7 +127,12 @@ class Combination {
 
   template <class Access, class D>
   HWY_INLINE auto load(Access access, D d, int source, std::size_t at) const {
-    return policy_.load(access, d, sources_[source] + at);
+    const auto value = policy_.load(access, d, sources_[source] + at);
+    if constexpr (requires { policy_.map(d, value, source); }) {
+      return policy_.map(d, value, source);
+    } else {
+      return value;
+    }
   }
 
   template <int kCount, int kFirst, class Access, class D>

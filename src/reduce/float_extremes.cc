@@ -16,6 +16,9 @@ namespace tutti {
 namespace HWY_NAMESPACE {
 
 // T: the signed integer of the float's size.
+//
+// Values are keys: integers that order as the floats do, moved along by the number of NaNs of one sign. The NaNs of
+// the other sign, which lie at the wrong end, wrap around to those that win.
 template <class T, bool kMinimum>
 class FloatExtreme {
  public:
@@ -23,14 +26,16 @@ class FloatExtreme {
   using Lane = T;
 
   explicit FloatExtreme(const Pass& pass)
-      : largest_(static_cast<T>(pass.format.largest)), canonical_nan_(static_cast<T>(pass.format.canonical_nan)) {}
+      : nans_(static_cast<T>(kMagnitude - static_cast<T>(pass.format.largest))),
+        last_number_(static_cast<T>(kMinimum ? nans_ - static_cast<T>(pass.format.largest) - 1
+                                             : static_cast<T>(pass.format.largest) - nans_)),
+        canonical_nan_(static_cast<T>(pass.format.canonical_nan)) {}
 
   template <class Access, class D>
   HWY_INLINE hn::Vec<D> load(Access access, D d, const T* from) const {
-    const auto code = access.load(d, from);
-    const auto magnitude = hn::And(code, hn::Set(d, kMagnitude));
-    const auto is_nan = hn::Gt(magnitude, hn::Set(d, largest_));
-    return hn::IfThenElse(is_nan, hn::Set(d, kNan), reorder(d, code));
+    const auto ordered = reorder(d, access.load(d, from));
+    const auto nans = hn::Set(d, nans_);
+    return kMinimum ? hn::Add(ordered, nans) : hn::Sub(ordered, nans);
   }
 
   template <class D>
@@ -43,14 +48,16 @@ class FloatExtreme {
   }
 
   template <class Access, class D>
-  HWY_INLINE void store(Access access, D d, hn::Vec<D> value, T* to) const {
-    const auto is_nan = hn::Eq(value, hn::Set(d, kNan));
-    access.store(d, hn::IfThenElse(is_nan, hn::Set(d, canonical_nan_), reorder(d, value)), to);
+  HWY_INLINE void store(Access access, D d, hn::Vec<D> key, T* to) const {
+    const auto last_number = hn::Set(d, last_number_);
+    const auto is_nan = kMinimum ? hn::Lt(key, last_number) : hn::Gt(key, last_number);
+    const auto nans = hn::Set(d, nans_);
+    const auto code = reorder(d, kMinimum ? hn::Sub(key, nans) : hn::Add(key, nans));
+    access.store(d, hn::IfThenElse(is_nan, hn::Set(d, canonical_nan_), code), to);
   }
 
  private:
   static constexpr T kMagnitude = std::numeric_limits<T>::max();
-  static constexpr T kNan = kMinimum ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
 
   // Flips the magnitude of negative values; its own inverse.
   template <class D>
@@ -58,7 +65,8 @@ class FloatExtreme {
     return hn::Xor(code, hn::And(hn::BroadcastSignBit(code), hn::Set(d, kMagnitude)));
   }
 
-  const T largest_;
+  const T nans_;         // of one sign
+  const T last_number_;  // key of the infinity, or largest value, that only NaNs win against
   const T canonical_nan_;
 };
 

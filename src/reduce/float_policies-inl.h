@@ -62,8 +62,30 @@ class FloatProduct : public Elements {
   }
 };
 
-// Rounds each f32 result of Operation to the type of Pass::rounding: to nearest even, with that type's subnormals and
-// overflow.
+// Rounds f32 to a smaller type: to nearest even, with that type's subnormals and overflow.
+template <class D>
+HWY_INLINE hn::Vec<D> rounded_to(D d, hn::Vec<D> value, const Rounding& rounding) {
+  const hn::RebindToSigned<D> di;
+  const auto magnitude = hn::Abs(value);
+  const auto sign = hn::Xor(value, magnitude);
+  const auto bits = hn::BitCast(di, magnitude);
+
+  const int dropped = rounding.dropped_bits;
+  const auto odd = hn::And(hn::ShiftRightSame(bits, dropped), hn::Set(di, 1));
+  const auto below_half = hn::Set(di, (1 << (dropped - 1)) - 1);
+  const auto kept = hn::Set(di, -(1 << dropped));
+  auto rounded = hn::And(hn::Add(hn::Add(bits, below_half), odd), kept);
+  rounded = hn::IfThenElse(hn::Gt(rounded, hn::Set(di, rounding.largest)), hn::Set(di, rounding.overflow), rounded);
+
+  const auto shift = hn::Set(d, rounding.subnormal_shift);
+  const auto subnormal = hn::Sub(hn::Add(magnitude, shift), shift);
+  const auto is_subnormal = hn::Lt(magnitude, hn::Set(d, rounding.smallest_normal));
+  const auto result = hn::IfThenElse(is_subnormal, subnormal, hn::BitCast(d, rounded));
+  // A NaN's bits may have overflowed above.
+  return hn::IfThenElse(hn::Eq(value, value), hn::Or(result, sign), value);
+}
+
+// Rounds each f32 result of Operation to the type of Pass::rounding.
 template <class Operation>
 class RoundedAtEveryNode : public Operation {
  public:
@@ -71,25 +93,7 @@ class RoundedAtEveryNode : public Operation {
 
   template <class D>
   HWY_INLINE hn::Vec<D> combine(D d, hn::Vec<D> a, hn::Vec<D> b) const {
-    const hn::RebindToSigned<D> di;
-    const auto value = Operation::combine(d, a, b);
-    const auto magnitude = hn::Abs(value);
-    const auto sign = hn::Xor(value, magnitude);
-    const auto bits = hn::BitCast(di, magnitude);
-
-    const int dropped = rounding_.dropped_bits;
-    const auto odd = hn::And(hn::ShiftRightSame(bits, dropped), hn::Set(di, 1));
-    const auto below_half = hn::Set(di, (1 << (dropped - 1)) - 1);
-    const auto kept = hn::Set(di, -(1 << dropped));
-    auto rounded = hn::And(hn::Add(hn::Add(bits, below_half), odd), kept);
-    rounded = hn::IfThenElse(hn::Gt(rounded, hn::Set(di, rounding_.largest)), hn::Set(di, rounding_.overflow), rounded);
-
-    const auto shift = hn::Set(d, rounding_.subnormal_shift);
-    const auto subnormal = hn::Sub(hn::Add(magnitude, shift), shift);
-    const auto is_subnormal = hn::Lt(magnitude, hn::Set(d, rounding_.smallest_normal));
-    const auto result = hn::IfThenElse(is_subnormal, subnormal, hn::BitCast(d, rounded));
-    // A NaN's bits may have overflowed above.
-    return hn::IfThenElse(hn::Eq(value, value), hn::Or(result, sign), value);
+    return rounded_to(d, Operation::combine(d, a, b), rounding_);
   }
 
  private:

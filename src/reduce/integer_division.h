@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// Divides integers in place by a positive number, truncating toward zero: what avg does last. The divisor need not fit
-// into the type. Any thread; neither blocks nor allocates.
+// Divides integers in place by a number of at least 2, truncating toward zero: what avg does last. The divisor need not
+// fit into the type. Any thread; neither blocks nor allocates.
 using IntegerDivision = void (*)(void* data, std::size_t elements, int divisor);
 
 // REQUIRES: !is_floating(type).

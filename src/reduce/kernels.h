@@ -5,6 +5,7 @@
 // blocks, allocates, or touches memory outside [0, elements) of its sources and destinations.
 
 #include <cstddef>
+#include <cstdint>
 
 #include "reduce/float_format.h"
 #include "tutti/types.h"
@@ -18,15 +19,19 @@ struct Pass {
   std::size_t elements = 0;
   bool streams = false;  // dst2, or dst where there is none, is written past the caches
   double divisor = 0;    // float sums: divides the result, unless zero
+  // multiplied sums: the source that is multiplied, and the factor, for integers modulo 2^64.
+  int multiplied_source = 0;
+  double factor = 1;
+  std::uint64_t whole_factor = 1;
   FloatFormat format{};  // float_extreme_kernels: of the elements
-  Rounding rounding{};   // rounding_kernels: applied at every node
+  Rounding rounding{};   // of small floats, in f32
 };
 
 using Kernel = void (*)(const Pass&);
 
 inline constexpr int kMaxFused = 8;
 
-// Kernels by source count. A count of one is there only for sums of floats, which may divide.
+// Kernels by source count. A count of one is there only where sums may divide or multiply.
 struct KernelRow {
   Kernel by_sources[kMaxFused + 1];
 
@@ -43,10 +48,15 @@ const KernelRow& integer_extreme_kernels(ReduceOp::Kind kind, DataType type);
 const KernelRow& float_extreme_kernels(ReduceOp::Kind kind, std::size_t element_bytes);
 // kind: kSum, kProd; type: kF32, kF64.
 const KernelRow& float_kernels(ReduceOp::Kind kind, DataType type);
+// Sums in which one source is multiplied. type: integers, kF32, kF64.
+const KernelRow& multiplied_sum_kernels(DataType type);
 // f32 elements that stand for a smaller type: Pass::rounding is applied after every operation. kind: kSum, kProd.
 const KernelRow& rounding_kernels(ReduceOp::Kind kind);
-// Sums of f16 or bf16 in f32, rounded once.
-const KernelRow& half_sum_kernels(DataType type);
+// f16, bf16 or fp8 in f32, rounded once. kind: kSum, kProd, or kPreMulSum, where one source is multiplied and the
+// product rounded to the type of Pass::rounding.
+const KernelRow& small_float_kernels(ReduceOp::Kind kind, DataType type);
+// The same, rounded at every node.
+const KernelRow& rounded_small_float_kernels(ReduceOp::Kind kind, DataType type);
 
 // Between a small floating type and f32; narrow rounds to nearest even and writes canonical NaNs.
 struct Conversion {

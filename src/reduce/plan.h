@@ -11,8 +11,8 @@
 namespace tutti {
 
 struct ReductionPlan {
-  // maps_input: some source is multiplied by the op's scalar.
-  ReductionPlan(const Reduction& reduction, int source_count, bool maps_input);
+  // mapped_source: the one that is multiplied by the op's scalar, or -1.
+  ReductionPlan(const Reduction& reduction, int source_count, int mapped_source);
 
   // Whether one kernel call does it all, from sources to destinations.
   bool single_pass(int source_count) const {
@@ -22,16 +22,19 @@ struct ReductionPlan {
   std::size_t element_bytes;  // in sources and destinations
   std::size_t lane_bytes;     // in what kernels read and write
   const KernelRow* combine;
-  const KernelRow* multiply = nullptr;     // the input map, by a block of factors
+  const KernelRow* multiply = nullptr;     // the input map by a block of factors, where `combine` does not do it
   const Conversion* conversion = nullptr;  // of elements to lanes, where they differ
   IntegerDivision division = nullptr;      // the output map of integers
   double divisor = 0;                      // the output map of floats
   Pass pass;                               // what every kernel call has in common
 
  private:
-  void choose_integer(const Reduction& reduction, bool maps_input);
+  void choose_integer(const Reduction& reduction, int source_count);
   void choose_extreme(const Reduction& reduction);
-  void choose_float(const Reduction& reduction, int source_count, bool maps_input);
+  void choose_float(const Reduction& reduction, int source_count);
+  void choose_factor(ReduceOp op, int mapped_source);
+
+  bool maps_input_;
 };
 
 }  // namespace tutti

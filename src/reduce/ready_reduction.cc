@@ -12,7 +12,7 @@ ReadyReduction::ReadyReduction(const Reduction& reduction, int sources)
     lanes_ = element_size(reduction.type);
     pass.type = DataType::kU8;
   }
-  const ReductionPlan plan(pass, sources, false);
+  const ReductionPlan plan(pass, sources, -1);
   if (!plan.single_pass(sources)) return;
   pass_ = plan.pass;
   pass_.divisor = plan.divisor;

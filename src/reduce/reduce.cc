@@ -39,7 +39,7 @@ void reduce(const Reduction& requested, const void* const* sources, int source_c
     return;
   }
 
-  ReductionPlan plan(reduction, source_count, maps_input);
+  ReductionPlan plan(reduction, source_count, mapped_source);
   if (plan.single_pass(source_count)) {
     Pass& pass = plan.pass;
     pass.sources = sources;
@@ -51,7 +51,7 @@ void reduce(const Reduction& requested, const void* const* sources, int source_c
     (*plan.combine)[source_count](pass);
     return;
   }
-  BlockTree tree(plan, reduction.op, reduction.type, reduction.ranks, elements, mapped_source);
+  BlockTree tree(plan, reduction.type, reduction.ranks, elements, mapped_source);
   tree.evaluate(sources, source_count, dst, dst2, elements, stores);
 }
 

@@ -12,6 +12,10 @@
 
 #include "reduce/combine-inl.h"
 
+// Whether the processor converts between f16 and f32.
+#undef TUTTI_CONVERTS_F16
+#define TUTTI_CONVERTS_F16 (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3)
+
 HWY_BEFORE_NAMESPACE();
 namespace tutti {
 namespace HWY_NAMESPACE {
@@ -90,7 +94,7 @@ using BF16Elements = SmallFloats<std::uint16_t, kFormatBF16>;
 using F8E4M3Elements = SmallFloats<std::uint8_t, kFormatF8E4M3>;
 using F8E5M2Elements = SmallFloats<std::uint8_t, kFormatF8E5M2>;
 
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+#if TUTTI_CONVERTS_F16
 // The processor's own conversion gives the same bits, once NaNs are canonical.
 struct F16Elements {
   using Stored = std::uint16_t;

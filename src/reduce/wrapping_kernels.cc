@@ -7,52 +7,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "reduce/wrapping_kernels.cc"
 #include "hwy/foreach_target.h"
-#include "reduce/combine-inl.h"
+#include "reduce/wrapping_policies-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tutti {
 namespace HWY_NAMESPACE {
-
-template <class T>
-struct WrappingSum : PlainElements<T> {
-  explicit WrappingSum(const Pass&) {}
-  template <class D>
-  HWY_INLINE hn::Vec<D> combine(D, hn::Vec<D> a, hn::Vec<D> b) const {
-    return hn::Add(a, b);
-  }
-};
-
-template <class T>
-struct WrappingProduct : PlainElements<T> {
-  explicit WrappingProduct(const Pass&) {}
-  template <class D>
-  HWY_INLINE hn::Vec<D> combine(D, hn::Vec<D> a, hn::Vec<D> b) const {
-    return hn::Mul(a, b);
-  }
-};
-
-// There is no multiplication of bytes: the low byte of a product of words is the same.
-template <>
-struct WrappingProduct<std::uint8_t> {
-  using Stored = std::uint8_t;
-  using Lane = std::uint16_t;
-
-  explicit WrappingProduct(const Pass&) {}
-  template <class Access, class D>
-  HWY_INLINE hn::Vec<D> load(Access access, D d, const Stored* from) const {
-    return hn::PromoteTo(d, access.load(hn::Rebind<Stored, D>(), from));
-  }
-  template <class D>
-  HWY_INLINE hn::Vec<D> combine(D, hn::Vec<D> a, hn::Vec<D> b) const {
-    return hn::Mul(a, b);
-  }
-  template <class Access, class D>
-  HWY_INLINE void store(Access access, D d, hn::Vec<D> value, Stored* to) const {
-    const hn::Rebind<Stored, D> bytes;
-    const auto low = hn::BitCast(hn::RebindToSigned<D>(), hn::And(value, hn::Set(d, Lane{0xff})));
-    access.store(bytes, hn::DemoteTo(bytes, low), to);
-  }
-};
 
 struct BitAnd : PlainElements<std::uint8_t> {
   explicit BitAnd(const Pass&) {}
@@ -78,21 +37,21 @@ struct BitXor : PlainElements<std::uint8_t> {
   }
 };
 
-template <class T>
+template <class Sum, class Product>
 const KernelRow* wrapping_row(ReduceOp::Kind kind) {
-  return kind == ReduceOp::Kind::kSum ? &kKernels<WrappingSum<T>> : &kKernels<WrappingProduct<T>>;
+  return kind == ReduceOp::Kind::kSum ? &kKernels<Sum> : &kKernels<Product>;
 }
 
 const KernelRow* find_wrapping(ReduceOp::Kind kind, std::size_t element_bytes) {
   switch (element_bytes) {
     case 1:
-      return wrapping_row<std::uint8_t>(kind);
+      return wrapping_row<WrappingSum<std::uint8_t>, WrappingByteProduct>(kind);
     case 2:
-      return wrapping_row<std::uint16_t>(kind);
+      return wrapping_row<WrappingSum<std::uint16_t>, WrappingProduct<std::uint16_t>>(kind);
     case 4:
-      return wrapping_row<std::uint32_t>(kind);
+      return wrapping_row<WrappingSum<std::uint32_t>, WrappingProduct<std::uint32_t>>(kind);
     default:
-      return wrapping_row<std::uint64_t>(kind);
+      return wrapping_row<WrappingSum<std::uint64_t>, WrappingProduct<std::uint64_t>>(kind);
   }
 }
 

@@ -121,30 +121,45 @@ TEST(LibraryBuffers, AreReadInPlaceByTheOtherRanksOfTheHost) {
   });
 }
 
-// How a message travels depends on the buffers; what it says must not. Sizes lie around those at which ways and store
-// kinds change.
+// Makes a call of floats whose sums are not exact with private buffers everywhere, then with others on each rank.
+void check_bits(Communicator& communicator, TestCall call, EitherBuffer& inputs, EitherBuffer& outputs,
+                std::vector<std::byte>& expected) {
+  const auto rank = static_cast<std::uint64_t>(communicator.rank());
+  const int ranks = communicator.ranks();
+  const std::size_t in = blocks_in(call, communicator.rank(), ranks) * call.count;
+  const std::size_t out = blocks_out(call, communicator.rank(), ranks) * call.count;
+  const std::size_t own = own_offset(call, communicator.rank(), ranks) * sizeof(float);
+  for (std::uint64_t kinds = 0; kinds < 6; ++kinds) {
+    call.in_place = kinds >= 4;
+    const std::uint64_t mine = kinds == 0 ? 0 : kinds + rank;
+    std::byte* const input = inputs.get((mine & 1) != 0);
+    std::byte* const output =
+        is_in_place(call, communicator.rank(), ranks) ? input + own : outputs.get((mine & 2) != 0);
+    auto* const values = reinterpret_cast<float*>(input);
+    for (std::size_t i = 0; i < in; ++i) values[i] = static_cast<float>(mix(i * 8 + rank) % 1'000'003) / 977;
+    doing(describe(call));
+    issue(communicator, call, input, output);
+    if (kinds == 0) std::copy_n(output, out * sizeof(float), expected.begin());
+    ASSERT_EQ(std::memcmp(output, expected.data(), out * sizeof(float)), 0) << describe(call) << " kinds " << kinds;
+  }
+}
+
+// How a message travels depends on the buffers; what it says must not: of everything that adds up, in place and not.
+// Sizes lie around those at which ways and store kinds change.
 TEST(LibraryBuffers, GiveTheSameBitsAsPrivateOnes) {
   if (!kSeesSharedMemory) GTEST_SKIP() << "the thread sanitizer takes two mappings of one memory for two memories";
   for (const int ranks : {2, 3}) {
     expect_ranks(ranks, [](Communicator& communicator) {
       constexpr std::size_t kMost = 300'001;
-      const auto rank = static_cast<std::uint64_t>(communicator.rank());
-      EitherBuffer inputs(kMost * sizeof(float)), outputs(kMost * sizeof(float));
-      std::vector<float> expected(kMost);
+      EitherBuffer inputs(3 * kMost * sizeof(float)), outputs(kMost * sizeof(float));
+      std::vector<std::byte> expected(kMost * sizeof(float));
       for (const std::size_t middle : {256, 512, 1024, 2048, 4096, 8192, 16'384, 65'536, 262'144, 300'000}) {
         for (const std::size_t count : {middle - 1, middle, middle + 1}) {
-          for (std::uint64_t kinds = 0; kinds < 4; ++kinds) {
-            // The first time with private buffers everywhere, then each rank with others.
-            const std::uint64_t own = kinds == 0 ? 0 : (kinds + rank) % 4;
-            auto* input = reinterpret_cast<float*>(inputs.get((own & 1) != 0));
-            auto* output = reinterpret_cast<float*>(outputs.get((own & 2) != 0));
-            for (std::size_t i = 0; i < count; ++i) {
-              input[i] = static_cast<float>(mix(i * 8 + rank) % 1'000'003) / 977;
-            }
-            std::fill_n(output, count, -1.0f);
-            communicator.all_reduce(input, output, count, DataType::kF32, kSum);
-            if (kinds == 0) std::copy_n(output, count, expected.begin());
-            ASSERT_EQ(std::memcmp(output, expected.data(), count * sizeof(float)), 0) << count << " kinds " << kinds;
+          for (const Collective collective :
+               {Collective::kAllReduce, Collective::kReduce, Collective::kReduceScatter}) {
+            check_bits(communicator, {collective, DataType::kF32, ReduceOp::Kind::kSum, count, 1}, inputs, outputs,
+                       expected);
+            if (testing::Test::HasFatalFailure()) return;
           }
         }
         if (reduced() && middle > 20'000) break;
@@ -153,24 +168,28 @@ TEST(LibraryBuffers, GiveTheSameBitsAsPrivateOnes) {
   }
 }
 
-// Buffers that end where the next page may not be touched, or begin there.
-TEST(Buffers, AreNeitherReadNorWrittenBeyondTheirEnds_F75) {
+// Buffers that end where the next page may not be touched, or begin there, and are no longer there soon after the call:
+// of every collective, in place and not, elements of every size, short calls and long ones.
+TEST(Buffers, AreNeitherReadNorWrittenBeyondTheirEndsNorLater_F75) {
+  prepare_reference();
   expect_ranks(3, [](Communicator& communicator) {
-    constexpr std::size_t kMost = 3 * 1001 * 4;
-    const GuardedMemory inputs(kMost), outputs(kMost);
     const int rank = communicator.rank();
+    std::uint64_t number = 0;
     for (int c = 0; c < kCollectives; ++c) {
-      for (const DataType type : {DataType::kI8, DataType::kF16, DataType::kF32}) {
-        for (const std::size_t count : {1, 3, 31, 97, 1001}) {
-          for (const bool at_end : {true, false}) {
-            const TestCall call{static_cast<Collective>(c), type, ReduceOp::Kind::kSum, count, 1, false, count};
-            const std::size_t block = count * element_size(type);
-            const std::size_t in = blocks_in(call, rank, 3) * block;
-            const std::size_t out = blocks_out(call, rank, 3) * block;
-            std::byte* input = at_end ? inputs.end() - in : inputs.begin();
-            std::byte* output = at_end ? outputs.end() - out : outputs.begin();
-            std::memset(input, 1, in);
-            issue(communicator, call, input, output);
+      for (const DataType type : {DataType::kI8, DataType::kF16, DataType::kF32, DataType::kF64}) {
+        for (const std::size_t count : {1, 3, 31, 97, 1001, 20'011}) {
+          if (reduced() && count > 1001) continue;
+          for (const bool in_place : {false, true}) {
+            for (const bool at_end : {true, false}) {
+              const TestCall call{static_cast<Collective>(c), type, ReduceOp::Kind::kSum, count, 1, in_place, ++number};
+              const std::size_t first = bytes_of_first(call, rank, 3);
+              const std::size_t second = bytes_of_second(call, rank, 3);
+              const GuardedMemory firsts(first), seconds(second);
+              doing(describe(call));
+              ASSERT_EQ(perform_at(communicator, call, at_end ? firsts.end() - first : firsts.begin(),
+                                   at_end ? seconds.end() - second : seconds.begin()),
+                        "");
+            }
           }
         }
       }

@@ -50,7 +50,9 @@ extern "C" void* realloc(void* memory, std::size_t bytes) {
 namespace tutti {
 namespace {
 
-constexpr int kCalls = 1000;
+constexpr int kCalls = 1000;  // of short ones
+constexpr int kLongCalls = 100;
+constexpr std::size_t kLong = 1 << 16;  // elements
 constexpr int kAllocated = 3;
 constexpr int kCalledTheKernel = 4;
 constexpr int kWrongResult = 5;
@@ -77,10 +79,10 @@ void name_system_call(int, siginfo_t* info, void*) {
   ::_exit(info->si_syscall < 200 ? 40 + info->si_syscall : kCalledTheKernel);
 }
 
-using Collectives = std::function<void(Communicator&, std::vector<float>&, std::vector<float>&, std::size_t)>;
+using Calls = std::function<void(Communicator&, std::vector<float>&, std::vector<float>&, std::size_t)>;
 
 // Ends the process: 0 when nothing was allocated and no system call made.
-[[noreturn]] void run_child(const Collectives& call, std::size_t count) {
+[[noreturn]] void run_child(const Calls& call, std::size_t count) {
   struct sigaction action {};
   action.sa_sigaction = name_system_call;
   action.sa_flags = SA_SIGINFO;
@@ -92,7 +94,7 @@ using Collectives = std::function<void(Communicator&, std::vector<float>&, std::
     for (int i = 0; i < 100; ++i) call(communicator, input, output, count);
     forbid_system_calls();
     counting = true;
-    for (int i = 0; i < kCalls; ++i) call(communicator, input, output, count);
+    for (int i = 0; i < (count < kLong ? kCalls : kLongCalls); ++i) call(communicator, input, output, count);
     counting = false;
     allocated += allocations;
     // Whoever is last ends the process: a thread cannot end without the kernel.
@@ -103,7 +105,7 @@ using Collectives = std::function<void(Communicator&, std::vector<float>&, std::
 }
 
 // 0, or what happened.
-int attempt(const Collectives& call, std::size_t count) {
+int attempt(const Calls& call, std::size_t count) {
   const pid_t child = ::fork();
   if (child == 0) run_child(call, count);
   int status = 0;
@@ -113,31 +115,59 @@ int attempt(const Collectives& call, std::size_t count) {
 
 struct Case {
   const char* name;
-  Collectives call;
+  Calls call;
 };
 
+using Floats = std::vector<float>;
+
+// All that there is. Whoever would run ahead alone and wait for room takes turns.
+const Case kCases[] = {
+    {"AllReduce", [](Communicator& c, Floats& in, Floats& out,
+                     std::size_t n) { c.all_reduce(in.data(), out.data(), n, DataType::kF32, kSum); }},
+    {"AllReduceInPlace", [](Communicator& c, Floats& in, Floats&,
+                            std::size_t n) { c.all_reduce(in.data(), in.data(), n, DataType::kF32, kMax); }},
+    {"Broadcast",
+     [](Communicator& c, Floats& in, Floats& out, std::size_t n) {
+       for (const int root : {0, 1}) c.broadcast(in.data(), out.data(), n, DataType::kF32, root);
+     }},
+    {"Reduce",
+     [](Communicator& c, Floats& in, Floats& out, std::size_t n) {
+       for (const int root : {0, 1}) c.reduce(in.data(), out.data(), n, DataType::kF32, kSum, root);
+     }},
+    {"AllGather", [](Communicator& c, Floats& in, Floats& out,
+                     std::size_t n) { c.all_gather(in.data(), out.data(), n, DataType::kF32); }},
+    {"ReduceScatter", [](Communicator& c, Floats& in, Floats& out,
+                         std::size_t n) { c.reduce_scatter(in.data(), out.data(), n / 2, DataType::kF32, kSum); }},
+    {"AllToAll", [](Communicator& c, Floats& in, Floats& out,
+                    std::size_t n) { c.all_to_all(in.data(), out.data(), n / 2, DataType::kF32); }},
+    {"Gather",
+     [](Communicator& c, Floats& in, Floats& out, std::size_t n) {
+       for (const int root : {0, 1}) c.gather(in.data(), out.data(), n, DataType::kF32, root);
+     }},
+    {"Scatter",
+     [](Communicator& c, Floats& in, Floats& out, std::size_t n) {
+       for (const int root : {0, 1}) c.scatter(in.data(), out.data(), n / 2, DataType::kF32, root);
+     }},
+    {"Barrier", [](Communicator& c, Floats&, Floats&, std::size_t) { c.barrier(); }},
+    {"SendAndReceive", [](Communicator& c, Floats& in, Floats& out, std::size_t n) {
+       for (const int from : {0, 1}) {
+         if (c.rank() == from) {
+           c.send(in.data(), n, DataType::kF32, 1 - from);
+         } else {
+           c.recv(out.data(), n, DataType::kF32, from);
+         }
+       }
+     }}};
+
+// Bytes in a line, in a straight line, and in rounds.
 class SteadyState : public testing::TestWithParam<std::tuple<std::size_t, Case>> {};
-INSTANTIATE_TEST_SUITE_P(
-    Calls, SteadyState,
-    testing::Combine(
-        testing::Values(std::size_t{2}, std::size_t{1024}),
-        testing::Values(Case{"AllReduce",
-                             [](Communicator& c, std::vector<float>& in, std::vector<float>& out, std::size_t n) {
-                               c.all_reduce(in.data(), out.data(), n, DataType::kF32, kSum);
-                             }},
-                        Case{"Broadcast",
-                             [](Communicator& c, std::vector<float>& in, std::vector<float>& out, std::size_t n) {
-                               c.broadcast(in.data(), out.data(), n, DataType::kF32, 0);
-                               // Alone, the root would run ahead and wait for room.
-                               c.broadcast(in.data(), out.data(), n, DataType::kF32, 1);
-                             }},
-                        Case{"AllGather",
-                             [](Communicator& c, std::vector<float>& in, std::vector<float>& out, std::size_t n) {
-                               c.all_gather(in.data(), out.data(), n, DataType::kF32);
-                             }})),
-    [](const auto& info) {
-      return std::get<1>(info.param).name + std::to_string(sizeof(float) * std::get<0>(info.param)) + "Bytes";
-    });
+INSTANTIATE_TEST_SUITE_P(Calls, SteadyState,
+                         testing::Combine(testing::Values(std::size_t{2}, std::size_t{1024}, std::size_t{1} << 18),
+                                          testing::ValuesIn(kCases)),
+                         [](const auto& info) {
+                           return std::get<1>(info.param).name +
+                                  std::to_string(sizeof(float) * std::get<0>(info.param)) + "Bytes";
+                         });
 
 TEST_P(SteadyState, NeitherAllocatesNorCallsTheKernel) {
   const auto& [count, what] = GetParam();

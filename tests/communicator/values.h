@@ -68,6 +68,13 @@ std::size_t own_offset(const TestCall& call, int rank, int ranks);
 // guards and, unless in place, that the input is as it was. Returns "" or what is wrong.
 std::string perform(Communicator& communicator, const TestCall& call, std::size_t misalignment);
 
+// The same in the caller's memory. first: the input, as long as blocks_in() says; in place both, as long as the larger
+// of them. second: the output, unused in place. Long outputs are checked at both ends and here and there between them.
+std::string perform_at(Communicator& communicator, const TestCall& call, std::byte* first, std::byte* second);
+// Bytes of both.
+std::size_t bytes_of_first(const TestCall& call, int rank, int ranks);
+std::size_t bytes_of_second(const TestCall& call, int rank, int ranks);
+
 std::string describe(const TestCall& call);
 
 // Issues the call with these buffers.

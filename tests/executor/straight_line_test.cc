@@ -77,31 +77,44 @@ class StraightLines : public testing::TestWithParam<std::pair<Collective, const 
   }
 };
 
+// Runs the call of all ranks in straight lines, in turn, and compares what they perform with the schedule.
+void expect_steps_of_the_schedule(World& world, const CallSetup& setup, std::uint64_t sequence) {
+  Calls calls(world, setup, sequence);
+  std::vector<Plan> plans;
+  std::vector<std::vector<Step>> traces(static_cast<std::size_t>(world.ranks()));
+  int longest = 0;
+  for (int r = 0; r < world.ranks(); ++r) {
+    ASSERT_TRUE(calls[r].straight_line);
+    plans.emplace_back(*setup.algorithm, world.layout(r));
+    longest = std::max(longest, plans.back().steps(setup.root));
+  }
+  int runs = 0, shadows = 0;
+  // Somebody gets a step further in each turn: all have sent before anybody's second one.
+  for (int turn = 0; turn <= longest; ++turn) {
+    for (int r = 0; r < world.ranks(); ++r) {
+      std::vector<Step>& trace = traces[static_cast<std::size_t>(r)];
+      if (turn > 1 && static_cast<int>(trace.size()) == plans[static_cast<std::size_t>(r)].steps(setup.root)) continue;
+      calls[r].straight_line = false;
+      ++runs;
+      run_straight_line(
+          calls[r], world.channel(r, 0), [&](const Step& step) { trace.push_back(step); }, [&] { ++shadows; });
+    }
+  }
+  EXPECT_EQ(shadows, runs) << "once in each run";
+  for (int r = 0; r < world.ranks(); ++r) {
+    const Plan& plan = plans[static_cast<std::size_t>(r)];
+    const std::vector<Step>& trace = traces[static_cast<std::size_t>(r)];
+    ASSERT_EQ(static_cast<int>(trace.size()), plan.steps(setup.root));
+    for (int i = 0; i < plan.steps(setup.root); ++i) {
+      ASSERT_TRUE(same_step(trace[static_cast<std::size_t>(i)], plan.step(setup.root, i))) << "rank " << r;
+    }
+  }
+  calls.finish();
+}
+
 TEST_P(StraightLines, PerformExactlyTheStepsOfTheSchedule) {
   for_each_call([](World& world, const CallSetup& setup, std::uint64_t& sequence) {
-    Calls calls(world, setup, ++sequence);
-    std::vector<std::vector<Step>> traces(static_cast<std::size_t>(world.ranks()));
-    int shadows = 0;
-    // Nobody is waited for twice: all have sent before anybody's second turn.
-    for (int turn = 0; turn < 2; ++turn) {
-      for (int r = 0; r < world.ranks(); ++r) {
-        ASSERT_TRUE(calls[r].straight_line || turn > 0);
-        calls[r].straight_line = false;
-        run_straight_line(
-            calls[r], world.channel(r, 0),
-            [&](const Step& step) { traces[static_cast<std::size_t>(r)].push_back(step); }, [&] { ++shadows; });
-      }
-    }
-    EXPECT_EQ(shadows, 2 * world.ranks()) << "once in each run";
-    for (int r = 0; r < world.ranks(); ++r) {
-      const Plan plan(*setup.algorithm, world.layout(r));
-      const std::vector<Step>& trace = traces[static_cast<std::size_t>(r)];
-      ASSERT_EQ(static_cast<int>(trace.size()), plan.steps(setup.root));
-      for (int i = 0; i < plan.steps(setup.root); ++i) {
-        ASSERT_TRUE(same_step(trace[static_cast<std::size_t>(i)], plan.step(setup.root, i))) << "rank " << r;
-      }
-    }
-    calls.finish();
+    expect_steps_of_the_schedule(world, setup, ++sequence);
   });
 }
 
@@ -163,6 +176,31 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair{Collective::kScatter, "one_shot"}, std::pair{Collective::kAllToAll, "one_shot"},
                     std::pair{Collective::kBarrier, "one_shot"}),
     [](const auto& info) { return std::string(name(info.param.first)); });
+
+// Between two ranks nearly every algorithm goes straight, others as long as nobody passes on what it received.
+TEST(StraightLine, PerformsTheStepsOfEveryAlgorithmThatItTakes) {
+  int taken = 0;
+  for (const int ranks : {2, 3, 4, 5, 8, 16}) {
+    World world(ranks, {});
+    std::uint64_t sequence = 0;
+    for (const Algorithm& algorithm : algorithms()) {
+      if (is_vector(algorithm.collective) || !algorithm.applies(world.layout(0))) continue;
+      if (!Plan(algorithm, world.layout(0)).is_straight()) continue;
+      ++taken;
+      for (const std::size_t count : {1, 24, 25, 1024}) {
+        for (const int root : is_rooted(algorithm.collective) ? std::vector{0, ranks - 1} : std::vector{0}) {
+          for (const bool in_place : {false, true}) {
+            const CallSetup setup{&algorithm, root, count, in_place, kChunkBytes, 1, Buffers::kPrivate};
+            SCOPED_TRACE(std::to_string(ranks) + " ranks: " + setup.text());
+            expect_steps_of_the_schedule(world, setup, ++sequence);
+            if (testing::Test::HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(taken, 60);
+}
 
 // What it does not know keeps to the interpreter: values in scratch or of several chunks, steps that forward.
 TEST(StraightLine, IsNotForAlgorithmsThatItDoesNotKnow) {
