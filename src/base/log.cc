@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 
@@ -49,6 +50,18 @@ std::string host_name() {
   return ::gethostname(text, sizeof(text) - 1) == 0 ? text : "unknown";
 }
 
+// UTC, which ranks of several hosts and processes with different time zones have in common. Calculated without the C
+// library, whose lock a thread of the parent may have held when this process was forked.
+std::string time_of_day() {
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto day = std::chrono::floor<std::chrono::days>(now);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss time(now - day);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", int{date.year()}, unsigned{date.month()},
+                     unsigned{date.day()}, time.hours().count(), time.minutes().count(), time.seconds().count(),
+                     time.subseconds().count());
+}
+
 }  // namespace
 
 std::optional<LogLevel> parse_log_level(std::string_view text) {
@@ -81,7 +94,8 @@ void log_line(LogLevel level, std::string_view text) {
   // One write per line, so that lines of several ranks on one terminal do not mix. The process id is asked for each
   // time because a forked child logs too.
   // What peers sent may be quoted in a message; it must not steer the terminal or fake a second line.
-  std::string line = printable(fmt::format("tutti {}:{} {} {}", host, ::getpid(), label(level), text));
+  std::string line =
+      printable(fmt::format("tutti {} {}:{} {} {}", time_of_day(), host, ::getpid(), label(level), text));
   line += '\n';
   std::string_view left = line;
   while (!left.empty()) {

@@ -8,7 +8,8 @@ namespace tutti {
 
 enum class LogLevel { kError, kWarn, kInfo, kDebug };
 
-// The process's logger: lines on standard error, "tutti <host>:<pid> <level> text". The level comes from TUTTI_DEBUG
+// The process's logger: lines on standard error, "tutti 2026-11-30T08:15:10.123Z <host>:<pid> <level> text", by whose
+// times those of all ranks can be put in order, as far as their hosts' clocks agree. The level comes from TUTTI_DEBUG
 // (default warn). Any thread.
 void set_log_level(LogLevel level);
 bool log_enabled(LogLevel level);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/utf8.h"
 #include "bootstrap/control_node.h"
 
 // How a ControlNode comes to its place in the tree, and the exchanges of those who meet.
@@ -16,7 +17,8 @@ constexpr milliseconds kConnectPatience(5000);
 
 }  // namespace
 
-void ControlNode::meet(ProvenSocket root, const Introduction& introduction) {
+void ControlNode::meet(ProvenSocket root, const Introduction& introduction, std::function<void(std::string)> waits) {
+  on_waits_ = std::move(waits);
   root_ = std::make_shared<Connection>(loop_, std::move(root),
                                        std::max(kMaxIntroduction, RankTable::max_bytes(setup_.own.ranks)));
   root_->start([this](FrameType type, std::span<const std::byte> payload) { receive_from_root(type, payload); },
@@ -30,7 +32,16 @@ void ControlNode::receive_from_root(FrameType type, std::span<const std::byte> p
   } else if (type == FrameType::kRefused) {
     ByteReader reader(payload, "the root's answer");
     fail_meeting(Poison::decode(reader));
+  } else if (type == FrameType::kWaiting) {
+    ByteReader reader(payload, "the root's answer");
+    const std::string waits = printable(reader.text(kMaxReasonBytes));
+    reader.finish();
+    on_waits_(waits);
   }
+}
+
+void ControlNode::ask_root() {
+  if (!table_) root_->send(FrameType::kWaiting);
 }
 
 void ControlNode::root_ended(const std::string& trouble) {

@@ -42,10 +42,15 @@ class ControlNode {
   ControlNode(EventLoop& loop, Health& health, ControlResults& results, Setup setup, UniqueFd listening);
   ~ControlNode();
 
-  // Over an authenticated connection to the root. The result is in ControlResults: a table or a failure.
-  void meet(ProvenSocket root, const Introduction& introduction);
+  // Over an authenticated connection to the root. The result is in ControlResults: a table or a failure. `waits`: hears
+  // what the root says after ask_root().
+  void meet(ProvenSocket root, const Introduction& introduction, std::function<void(std::string)> waits);
+  // What does the root wait for?
+  void ask_root();
   // In the exchanges of those who meet.
   void contribute(std::span<const std::byte> mine);
+  // As Gathering says.
+  int waits_for() const { return gathering_.waits_for(); }
 
   // The communicator that meets.
   ControlScope& met() { return *scopes_.front(); }
@@ -88,6 +93,7 @@ class ControlNode {
   Setup setup_;
   Listener listener_;
   std::shared_ptr<Connection> root_;
+  std::function<void(std::string)> on_waits_;
   std::optional<ControlTree> tree_;
   std::optional<ScopeBook> book_;
   std::vector<std::unique_ptr<ControlScope>> scopes_;  // until this rank has left them

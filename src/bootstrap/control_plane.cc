@@ -40,6 +40,7 @@ class SoloControlPlane : public ControlPlane {
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine, Deadline) override {
     return {{mine.begin(), mine.end()}};
   }
+  int waits_for() const override { return -1; }
   std::unique_ptr<ControlPlane> split(const Subset& subset, Health& health) override {
     return std::make_unique<SoloControlPlane>(split_credentials(own_, subset), health);
   }
@@ -104,8 +105,11 @@ class TreeControlPlane : public ControlPlane {
       if (auto all = node_->exchange(mine, health_, deadline)) return *std::move(all);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kTimeout || health_.failed()) throw;
-      const std::string text = fmt::format("an exchange among the ranks of communicator \"{}\" did not end in time: {}",
-                                           name_, error.what());
+      const std::string whom = error.peer() < 0 ? "some rank" : describe(error.peer());
+      const std::string text = fmt::format(
+          "the set-up of communicator \"{}\" did not end in time: {} waits for {}, which does not come, or waits "
+          "itself",
+          name_, describe(own_.rank), whom);
       poison(ErrorCode::kTimeout, text, Error::kNoPeer);
       throw Error(ErrorCode::kTimeout, text);
     }
@@ -132,6 +136,11 @@ class TreeControlPlane : public ControlPlane {
     ControlScope* scope = nullptr;
     node->call([&](ControlNode& on_loop) { scope = &on_loop.open(health, std::move(self), shared_table); });
     return std::make_unique<TreeControlPlane>(node, *scope, shared_table, health, subset.name, members, false);
+  }
+
+  int waits_for() const override {
+    const std::lock_guard lock(mutex_);
+    return node_ ? node_->waits_for() : -1;
   }
 
   std::string describe(int rank) const override { return table_->describe(rank); }

@@ -98,6 +98,9 @@ class ControlPlane {
   // same order. O(log n) messages a rank. Blocks; throws Error(kTimeout) or the reason why the communicator failed.
   virtual std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine, Deadline deadline) = 0;
 
+  // Whom this rank waits for in an exchange: it is not there, or waits itself. -1: nobody. On the control thread.
+  virtual int waits_for() const = 0;
+
   // Host name and process id of every rank, for messages: "rank 3 (node1 pid 77)".
   virtual std::string describe(int rank) const = 0;
 

@@ -39,8 +39,10 @@ enum class FrameType : std::uint8_t {
   kAsk,     // SurveyQuestion
   kAnswer,  // SurveyAnswer
   kReport,  // SurveyReport
+  // between a rank and the root, while ranks meet
+  kWaiting,  // empty: whom does the root wait for? The answer: text
 };
-inline constexpr std::uint8_t kFrameTypes = 20;
+inline constexpr std::uint8_t kFrameTypes = 21;
 inline constexpr std::size_t kFrameHeaderBytes = 5;
 inline constexpr std::size_t kFrameTagBytes = 16;
 

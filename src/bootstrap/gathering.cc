@@ -34,7 +34,17 @@ void Gathering::contribute(std::span<const std::byte> mine) {
   parts_.u32(static_cast<std::uint32_t>(rank_));
   parts_.blob(mine);
   present_[static_cast<std::size_t>(rank_)] = true;
+  contributed_ = true;
   ++collected_;
+}
+
+int Gathering::waits_for() const {
+  if (!contributed_) return -1;
+  if (sent_) return tree_parent(rank_);
+  for (int child = rank_ * kTreeArity + 1; child <= rank_ * kTreeArity + tree_children(rank_, ranks_); ++child) {
+    if (!present_[static_cast<std::size_t>(child)]) return child;
+  }
+  return -1;
 }
 
 void Gathering::take(std::span<const std::byte> parts) {
@@ -56,6 +66,7 @@ std::optional<std::vector<std::byte>> Gathering::ready() {
   ByteWriter message;
   message.u64(round_);
   message.raw(parts_.view());
+  sent_ = true;
   collected_ = 0;
   present_.assign(present_.size(), false);
   parts_ = ByteWriter();
@@ -75,6 +86,7 @@ std::vector<std::vector<std::byte>> Gathering::finish(std::span<const std::byte>
     by_rank[rank].assign(part.begin(), part.end());
   }
   reader.finish();
+  contributed_ = sent_ = false;
   ++round_;
   return by_rank;
 }

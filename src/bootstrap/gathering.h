@@ -29,6 +29,9 @@ class Gathering {
 
   // Once everything from below is there: the message to send towards the root, and at the root the one to send down.
   std::optional<std::vector<std::byte>> ready();
+  // Whose message this rank waits for in an exchange that it takes part in: a child's, or what its parent sends down.
+  // -1: nobody's.
+  int waits_for() const;
   // The message that comes down, taken apart by rank. Ends the exchange.
   std::vector<std::vector<std::byte>> finish(std::span<const std::byte> all);
 
@@ -37,6 +40,8 @@ class Gathering {
   const int ranks_;
   const int below_;  // ranks in this subtree, with this one
   std::uint64_t round_ = 1;
+  bool contributed_ = false;
+  bool sent_ = false;  // everything from below
   int collected_ = 0;
   std::vector<bool> present_;  // whose parts were collected
   ByteWriter parts_;

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -18,13 +19,12 @@
 #include "base/open_sockets.h"
 #include "base/system_error.h"
 #include "base/users.h"
+#include "bootstrap/meeting_watch.h"
 #include "tutti/error.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::chrono::milliseconds kFirstReport(3000);
-constexpr std::chrono::milliseconds kSlowestReport(30000);
 // Why a rank that was given no secret may not find rank 0.
 constexpr std::string_view kOtherReasons =
     "as another user, in another network namespace, on another host, or with a TUTTI_SECRET, which this rank has none "
@@ -57,8 +57,19 @@ ucred credentials(int socket) {
   return peer;
 }
 
-// One try: the answer, or "" when rank 0 is not there yet.
-std::string ask_once(const AbstractName& name, Deadline deadline) {
+// Why rank 0 does not hand anything out.
+std::string absent(const std::string& name) {
+  return fmt::format("rank 0 on this host (meeting place @{}): it does not run, or {}", name, kOtherReasons);
+}
+std::string mute(const std::string& name, pid_t pid) {
+  return fmt::format(
+      "rank 0 on this host (meeting place @{}): process {} has this place and does not answer; it is "
+      "stopped, or starved of processor time",
+      name, pid);
+}
+
+// One try: the answer, or "" when rank 0 is not there yet; `reached`: the process that has the place.
+std::string ask_once(const AbstractName& name, Deadline deadline, const std::function<void(pid_t reached)>& reached) {
   const UniqueFd socket = OpenSockets::open([] { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); });
   if (!socket) throw system_error("cannot open a local socket", errno);
   // Rank 0 may stop in the middle of the conversation: no call below blocks beyond this.
@@ -83,6 +94,7 @@ std::string ask_once(const AbstractName& name, Deadline deadline) {
                     "or set TUTTI_SECRET on all ranks",
                     peer.pid, peer.uid));
   }
+  reached(peer.pid);
   std::string answer;
   std::array<char, kLongestAnswer> buffer;
   while (answer.size() < kLongestAnswer) {
@@ -134,26 +146,25 @@ bool HandOut::serve(std::string_view text) {
   return true;
 }
 
-std::string ask_hand_out(const std::string& name, Deadline deadline) {
+std::string ask_hand_out(const std::string& name, Deadline deadline, MeetingWatch* watch) {
   const AbstractName address(name);
   auto pause = std::chrono::milliseconds(1);
-  auto report_interval = kFirstReport;
-  auto next_report = Clock::now() + report_interval;
+  std::string trouble;
+  const auto waits = [&](std::string what) {
+    if (watch != nullptr && what != trouble) watch->waits("for " + what);
+    trouble = std::move(what);
+  };
+  waits(absent(name));
   while (true) {
-    std::string answer = ask_once(address, deadline);
+    pid_t holder = 0;
+    std::string answer = ask_once(address, deadline, [&](pid_t reached) {
+      holder = reached;
+      waits(mute(name, reached));
+    });
     if (!answer.empty()) return answer;
+    if (holder == 0) waits(absent(name));
     const auto now = Clock::now();
-    if (now >= next_report) {
-      log_warn("waiting for rank 0 on this host (meeting place @{}): it does not run yet, or {}", name, kOtherReasons);
-      report_interval = std::min(2 * report_interval, kSlowestReport);
-      next_report = now + report_interval;
-    }
-    if (now >= deadline) {
-      throw Error(ErrorCode::kTimeout,
-                  fmt::format("rank 0 did not appear on this host (meeting place @{}): it does not run, or {}", name,
-                              kOtherReasons),
-                  0);
-    }
+    if (now >= deadline) throw Error(ErrorCode::kTimeout, "no answer from " + trouble, 0);
     std::this_thread::sleep_for(std::min<Clock::duration>(pause, deadline - now));
     pause = std::min(2 * pause, std::chrono::milliseconds(100));
   }

@@ -239,10 +239,10 @@ Membership membership_from_id(const UniqueId& id, int rank, int ranks) {
   return membership;
 }
 
-void complete_membership(Membership& membership, Deadline deadline) {
+void complete_membership(Membership& membership, Deadline deadline, MeetingWatch* watch) {
   if (membership.hand_out.empty() || membership.rank == 0) return;
   const Key own = membership.secret;
-  take_id(membership, parse_id(ask_hand_out(membership.hand_out, deadline)));
+  take_id(membership, parse_id(ask_hand_out(membership.hand_out, deadline, watch)));
   // A secret that this rank was given is not replaced: when it is another one, the challenge says so.
   if (!own.empty()) membership.secret = own;
   membership.hand_out.clear();

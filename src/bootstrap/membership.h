@@ -12,6 +12,8 @@
 
 namespace tutti {
 
+class MeetingWatch;
+
 // Who this rank is, where the others meet, and what proves that they belong together.
 struct Membership {
   int rank = 0;
@@ -58,8 +60,9 @@ Membership membership_from_environment(const Config& config);
 Membership membership_from_id(const UniqueId& id, int rank, int ranks);
 
 // Asks rank 0 for what only it knows; does nothing when everything is known. Blocks, at most until the deadline, then
-// throws Error(kTimeout); kUnauthorized when another user holds the name.
-void complete_membership(Membership& membership, Deadline deadline);
+// throws Error(kTimeout); kUnauthorized when another user holds the name. `watch`, if there is one, is told what it
+// waits for.
+void complete_membership(Membership& membership, Deadline deadline, MeetingWatch* watch = nullptr);
 
 // What rank 0 hands out to complete the others: its addresses, nonce and secret as a unique id's text.
 std::string hand_out_text(const Membership& membership, const std::vector<HostPort>& listening);

@@ -18,16 +18,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstPause(10);
 constexpr milliseconds kLongestPause(1000);
 constexpr milliseconds kDialPatience(10000);
-constexpr milliseconds kFirstReport(3000);
-constexpr milliseconds kSlowestReport(30000);
 // A refusal or a closed port counts only after this long: the root of an earlier meeting may just be closing.
 constexpr milliseconds kCertainty(3000);
-
-std::string root_text(const Membership& membership) {
-  std::string text;
-  for (const HostPort& root : membership.roots) text += (text.empty() ? "" : ", ") + root.text();
-  return text;
-}
 
 std::vector<SocketAddress> resolve_all(const Membership& membership, Family family, std::string& trouble) {
   std::vector<SocketAddress> addresses;
@@ -58,8 +50,14 @@ Dialer::Outcome dial(EventLoop& loop, std::vector<SocketAddress> addresses, cons
 
 }  // namespace
 
+std::string root_text(const Membership& membership) {
+  std::string text;
+  for (const HostPort& root : membership.roots) text += (text.empty() ? "" : ", ") + root.text();
+  return text;
+}
+
 ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Config& config, const SocketAddress* own,
-                       Deadline deadline) {
+                       Deadline deadline, MeetingWatch* watch) {
   const Clock::time_point began = Clock::now();
   const auto seconds_since = [](Clock::time_point when) {
     return std::chrono::duration<double>(Clock::now() - when).count();
@@ -69,14 +67,18 @@ ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Conf
   std::string rejection;
   ErrorCode rejection_code = ErrorCode::kUnauthorized;
   milliseconds pause = kFirstPause;
-  milliseconds report_interval = kFirstReport;
-  Clock::time_point next_report = began + report_interval;
+  const auto waits = [&](const std::string& why) {
+    if (watch != nullptr) watch->waits(fmt::format("for the root, rank 0, at {}: {}", root_text(membership), why));
+  };
+  std::string last_trouble;  // of an attempt before
   for (;;) {
     std::string trouble;
+    if (last_trouble.empty()) waits("its name is being looked up");
     std::vector<SocketAddress> addresses =
         own != nullptr ? std::vector{*own} : resolve_all(membership, interface_rules(config).family, trouble);
     Dialer::Outcome outcome;
     if (!addresses.empty()) {
+      if (last_trouble.empty()) waits("no answer yet: it is stopped, or packets to it are lost");
       outcome = dial(loop, std::move(addresses), membership, deadline);
       if (outcome.socket) return {std::move(outcome.socket), outcome.address};
       trouble = outcome.trouble;
@@ -108,11 +110,8 @@ ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Conf
                               who, root_text(membership), seconds_since(began), trouble),
                   0);
     }
-    if (now >= next_report) {
-      log_warn("{}: waiting for the root at {}: {}", who, root_text(membership), trouble);
-      report_interval = std::min(2 * report_interval, kSlowestReport);
-      next_report = now + report_interval;
-    }
+    waits(trouble);
+    last_trouble = std::move(trouble);
     std::this_thread::sleep_until(std::min<Deadline>(deadline, now + pause));
     // Ranks that began together spread out.
     pause = std::min(pause * 2 + milliseconds(membership.rank % 8), kLongestPause);

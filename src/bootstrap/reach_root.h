@@ -1,10 +1,13 @@
 #pragma once
 
+#include <string>
+
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/net/address.h"
 #include "bootstrap/challenge.h"
 #include "bootstrap/event_loop.h"
+#include "bootstrap/meeting_watch.h"
 #include "bootstrap/membership.h"
 
 namespace tutti {
@@ -15,10 +18,13 @@ struct ReachedRoot {
 };
 
 // Connects to the root: resolves its names and tries all its addresses, again and again until the deadline, since it
-// may be started later. One line every few seconds says what it waits for. Blocks. Throws Error: kTimeout at the
+// may be started later. `watch`, if there is one, is told what it waits for. Blocks. Throws Error: kTimeout at the
 // deadline; kUnauthorized or kMismatch when the root turns this rank away for good; kRemote when the root is gone and
 // cannot come back. `own`: the root of this process, tried instead of what the membership says; or null.
 ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Config& config, const SocketAddress* own,
-                       Deadline deadline);
+                       Deadline deadline, MeetingWatch* watch = nullptr);
+
+// Where rank 0 is looked for, for messages.
+std::string root_text(const Membership& membership);
 
 }  // namespace tutti

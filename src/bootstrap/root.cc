@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <sstream>
@@ -10,14 +11,17 @@
 #include "base/log.h"
 #include "base/net/handshake.h"
 #include "base/open_sockets.h"
+#include "base/text.h"
+#include "bootstrap/host.h"
+#include "bootstrap/waiting_times.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::chrono::milliseconds kFirstReport(3000);
-constexpr std::chrono::milliseconds kSlowestReport(30000);
 constexpr std::chrono::milliseconds kRetirement(2000);
 constexpr std::chrono::milliseconds kPause(100);  // until there may be descriptors again
+// What many ranks ask at the same time is found out once.
+constexpr std::chrono::milliseconds kFresh(100);
 
 // What differs between two lists "A=1 B=2".
 std::string differences(const std::string& one, const std::string& other) {
@@ -42,7 +46,6 @@ Root::Root(EventLoop& loop, UniqueFd listening, Place place)
       listener_(std::in_place, loop, std::move(listening)),
       deadline_(loop),
       next_report_(loop),
-      report_interval_(kFirstReport),
       hand_out_pause_(loop) {
   listener_->when_exhausted([this](const std::string& trouble) {
     if (phase_ != Phase::kOver) fail(ErrorCode::kRemote, "the root, rank 0, " + trouble, 0);
@@ -83,9 +86,6 @@ void Root::serve_hand_out() {
 
 std::string Root::judge(const Hello& hello) const {
   if (hello.purpose != Purpose::kMeet) return "this is the root's port: ranks meet here and do nothing else";
-  if (phase_ != Phase::kGathering && !failure_) {
-    return "all ranks have met here already: a unique id serves one communicator, make a new one for the next";
-  }
   return "";
 }
 
@@ -131,6 +131,8 @@ void Root::receive(std::uint64_t number, FrameType type, std::span<const std::by
       return;
     case FrameType::kMet:
       return met(guest);
+    case FrameType::kWaiting:
+      return answer(guest);
     case FrameType::kRefused: {
       ByteReader reader(payload, "the complaint of a rank");
       const Poison poison = Poison::decode(reader);
@@ -155,7 +157,7 @@ void Root::introduced(Guest& guest, std::span<const std::byte> payload) {
   if (ranks_ == 0) {
     ranks_ = guest.ranks;
     began_ = Clock::now();
-    next_report_.arm_after(report_interval_, [this] { report(); });
+    if (place_.warning.count() > 0) next_report_.arm(began_ + ask_after(place_.warning, 0), [this] { report(); });
   }
   const Deadline patience_ends = Clock::now() + std::chrono::milliseconds(guest.introduction.patience_ms);
   if (patience_ends < patience_ends_) {
@@ -190,12 +192,11 @@ std::string Root::disagreement(const Guest& guest) const {
 
 void Root::assign() {
   phase_ = Phase::kConnecting;
-  next_report_.cancel();
-  // Before any rank can go on to another meeting at the same place.
+  // Before any rank can go on to another meeting at the same place. And whoever comes now has no business here.
   hand_out_watch_.reset();
   hand_out_pause_.cancel();
   handing_out_.reset();
-  if (place_.one_port) listener_.reset();
+  listener_.reset();
   RankTable table(ranks_);
   for (const auto& [rank, number] : by_rank_) {
     const Introduction& said = guests_.at(number).introduction;
@@ -228,6 +229,7 @@ void Root::met(Guest& guest) {
   if (++met_ < ranks_) return;
   phase_ = Phase::kOver;
   deadline_.cancel();
+  next_report_.cancel();
   guests_.clear();
 }
 
@@ -256,10 +258,42 @@ void Root::fail(ErrorCode code, const std::string& reason, int peer) {
   }
 }
 
+// A rank of this process says it itself.
 void Root::report() {
-  log_warn("communicator \"{}\": waiting for {}", place_.name, missing());
-  report_interval_ = std::min(2 * report_interval_, kSlowestReport);
-  next_report_.arm_after(report_interval_, [this] { report(); });
+  const bool said =
+      std::ranges::any_of(guests_, [this](const auto& entry) { return is_of_this_process(entry.second); });
+  const std::chrono::duration<double> waited = Clock::now() - began_;
+  if (!said) log_warn("communicator \"{}\": its root has waited {:.1f} s {}", place_.name, waited.count(), waits());
+  next_report_.arm(began_ + ask_after(place_.warning, ++reports_), [this] { report(); });
+}
+
+bool Root::is_of_this_process(const Guest& guest) const {
+  return guest.introduced && guest.introduction.pid == static_cast<std::uint32_t>(::getpid()) &&
+         guest.introduction.host.name == host_name();
+}
+
+// A rank that has waited for long asks for whom.
+void Root::answer(Guest& guest) {
+  if (guest.met || ranks_ == 0) return;
+  if (const auto now = Clock::now(); now - waits_at_ > kFresh) {
+    waits_ = waits();
+    waits_at_ = now;
+  }
+  ByteWriter writer;
+  writer.text(cut_text(waits_, kMaxReasonBytes));
+  guest.connection->send(FrameType::kWaiting, writer.take());
+}
+
+std::string Root::waits() const {
+  if (phase_ == Phase::kGathering) return "for " + missing() + turned_away();
+  return fmt::format("though all ranks are here: {}; it may be stopped or starved of processor time", in_the_way());
+}
+
+// Whoever is missing may be among them.
+std::string Root::turned_away() const {
+  if (!listener_ || listener_->turned_away() == 0) return "";
+  return fmt::format("; {} connections were turned away, the last because {}", listener_->turned_away(),
+                     listener_->last_trouble());
 }
 
 void Root::expire() {
@@ -274,10 +308,7 @@ void Root::expire() {
   }
   std::string text = fmt::format("communicator \"{}\": still waiting after {:.1f} s for {}", place_.name,
                                  static_cast<double>(waited.count()) / 1000, missing(&only));
-  if (listener_->turned_away() > 0) {
-    text += fmt::format("; {} connections were turned away, the last because {}", listener_->turned_away(),
-                        listener_->last_trouble());
-  }
+  text += turned_away();
   text += ". Were they started, with the same root address? TUTTI_MEET_TIMEOUT sets how long ranks wait";
   fail(ErrorCode::kTimeout, text, only);
 }
@@ -308,13 +339,13 @@ std::string Root::in_the_way(int* only) const {
   // Everybody below the last rank that is not ready has said so.
   for (int rank = ranks_ - 1; rank >= 0; --rank) {
     if (guest(rank).ready) continue;
-    *only = rank;
+    if (only != nullptr) *only = rank;
     return describe(guest(rank)) + " says nothing more";
   }
   // Everybody above the first rank without the table has it.
   for (int rank = 0; rank < ranks_; ++rank) {
     if (guest(rank).met) continue;
-    *only = rank;
+    if (only != nullptr) *only = rank;
     return describe(guest(rank)) + " says nothing more";
   }
   return "";

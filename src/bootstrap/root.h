@@ -17,13 +17,15 @@ namespace tutti {
 
 // Where the ranks of one communicator meet: gathers their introductions, checks that they belong together, tells each
 // its place in the tree, and stays as the way to report trouble until all have met. Whatever makes the meeting fail is
-// told to everybody who is here and to everybody who comes later. Belongs to the loop's thread.
+// told to everybody who is here and to everybody who comes later. Ranks that wait long ask it for whom; it stops
+// listening when all are here, because nobody else has any business there. Belongs to the loop's thread.
 class Root {
  public:
   struct Place {
-    Credentials own;   // rank 0's, for Purpose::kMeet
-    std::string name;  // of the communicator, for messages
-    bool one_port;     // the port may be needed for the next meeting: stop listening when all are here
+    Credentials own;                       // rank 0's, for Purpose::kMeet
+    std::string name;                      // of the communicator, for messages
+    bool one_port;                         // the port may be needed for the next meeting at once
+    std::chrono::milliseconds warning{0};  // as TUTTI_STALL_WARNING says
   };
   struct HandingOut {
     HandOut socket;
@@ -72,8 +74,12 @@ class Root {
   void fail(ErrorCode code, const std::string& reason, int peer);
   void report();
   void expire();
+  void answer(Guest& guest);
+  bool is_of_this_process(const Guest& guest) const;
+  std::string waits() const;
   std::string missing(int* only = nullptr) const;
-  std::string in_the_way(int* only) const;
+  std::string turned_away() const;
+  std::string in_the_way(int* only = nullptr) const;
   std::string describe(const Guest& guest) const;
   void serve_hand_out();
 
@@ -92,7 +98,9 @@ class Root {
   Deadline patience_ends_ = Deadline::max();
   Timer deadline_;
   Timer next_report_;
-  std::chrono::milliseconds report_interval_;
+  int reports_ = 0;
+  std::string waits_;  // what was last answered to a rank that waits, and when it was found out
+  Clock::time_point waits_at_{};
   Timer hand_out_pause_;
   std::unique_ptr<HandingOut> handing_out_;
   std::optional<Watch> hand_out_watch_;

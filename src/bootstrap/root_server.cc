@@ -140,7 +140,8 @@ std::unique_ptr<RootServer> RootServer::open(std::shared_ptr<Process> process, c
   }
   const Root::Place place{{0, membership.ranks, communicator_name(membership.nonce, membership.job), membership.secret},
                           membership.name,
-                          true};
+                          true,
+                          config.duration(Setting::kStallWarning)};
   return std::make_unique<RootServer>(std::move(process), std::move(listening), place, std::move(offer));
 }
 

@@ -63,12 +63,14 @@ void SharedNode::call(const std::function<void(ControlNode&)>& work) {
 
 void SharedNode::meet(Membership membership, const Config& config, Health& health) {
   const Deadline deadline = Clock::now() + config.duration(Setting::kMeetTimeout);
+  MeetingWatch watch(process_, fmt::format("communicator \"{}\": rank {}", membership.name, membership.rank),
+                     config.duration(Setting::kStallWarning));
   // Where rank 0 listens, the root is rank 0's: another rank of this process that comes first must not take it away.
   if (membership.rank == 0 || !membership.root_listens) root_ = RootServer::take_pending(membership.nonce);
   if (!root_ && membership.root_listens && membership.rank == 0) {
     root_ = RootServer::open(process_, membership, config, deadline);
   }
-  if (membership.rank != 0) complete_membership(membership, deadline);
+  if (membership.rank != 0) complete_membership(membership, deadline, &watch);
   try {
     require_descriptors(kOfRank + (root_ ? membership.ranks : 0), fmt::format("rank {}", membership.rank));
     advertised_addresses(config, membership.loopback_only);
@@ -76,7 +78,8 @@ void SharedNode::meet(Membership membership, const Config& config, Health& healt
     complain(process_->loop(), membership, config, error, root_.get(), deadline);
     throw;
   }
-  ReachedRoot reached = reach(membership, config, deadline);
+  ReachedRoot reached =
+      reach_root(process_->loop(), membership, config, root_ ? &root_->local() : nullptr, deadline, &watch);
   const bool loopback_only = membership.loopback_only;
   loopback_only_ = loopback_only;
   UniqueFd listening = listen_anywhere(interface_rules(config).family, loopback_only, 0);
@@ -99,8 +102,12 @@ void SharedNode::meet(Membership membership, const Config& config, Health& healt
   setup.interfaces = read_interfaces();
   process_->loop().call([&] {
     node_ = std::make_unique<ControlNode>(process_->loop(), health, results_, std::move(setup), std::move(listening));
-    node_->meet(std::move(reached.socket), introduction);
+    node_->meet(std::move(reached.socket), introduction, watch.listener());
   });
+  watch.waits(fmt::format(
+      "for the root, rank 0, at {}: it does not say for whom it waits; it is stopped, or its host or the network hangs",
+      reached.address.text()));
+  watch.ask_through([this] { node_->ask_root(); });
   try {
     wait_until_met(membership, deadline + kGrace);
   } catch (const Error& error) {
@@ -111,10 +118,6 @@ void SharedNode::meet(Membership membership, const Config& config, Health& healt
     }
     throw;
   }
-}
-
-ReachedRoot SharedNode::reach(const Membership& membership, const Config& config, Deadline deadline) {
-  return reach_root(process_->loop(), membership, config, root_ ? &root_->local() : nullptr, deadline);
 }
 
 void SharedNode::wait_until_met(const Membership& membership, Deadline deadline) {
@@ -135,7 +138,12 @@ std::optional<std::vector<std::vector<std::byte>>> SharedNode::exchange(std::spa
   while (!results_.gathered) {
     if (results_.failure) throw results_.failure->error();
     if (health.failed()) return std::nullopt;
-    if (Clock::now() >= deadline) throw Error(ErrorCode::kTimeout, "some rank did not come to it");
+    if (Clock::now() >= deadline) {
+      lock.unlock();
+      int missing = Error::kNoPeer;
+      call([&missing](ControlNode& node) { missing = node.waits_for(); });
+      throw Error(ErrorCode::kTimeout, "the exchange did not end in time", missing);
+    }
     results_.changed.wait_until(lock, std::min<Deadline>(deadline, Clock::now() + kLookUp));
   }
   return std::exchange(results_.gathered, std::nullopt);

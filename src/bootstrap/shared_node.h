@@ -27,6 +27,9 @@ class SharedNode {
   void post(std::function<void(ControlNode&)> work);
   void call(const std::function<void(ControlNode&)>& work);
 
+  // Whom this rank waits for in an exchange; -1: nobody. On the control thread.
+  int waits_for() const { return node_->waits_for(); }
+
   // They are on one host, and listen on its loopback interface.
   bool loopback_only() const { return loopback_only_; }
   // Host, process and addresses of all ranks of the tree.
@@ -39,7 +42,6 @@ class SharedNode {
 
  private:
   void meet(Membership membership, const Config& config, Health& health);
-  ReachedRoot reach(const Membership& membership, const Config& config, Deadline deadline);
   void wait_until_met(const Membership& membership, Deadline deadline);
   void close();
 

@@ -7,6 +7,7 @@
 
 #include "base/net/handshake.h"
 #include "base/net/interfaces.h"
+#include "bootstrap/meeting_watch.h"
 #include "bootstrap/process.h"
 #include "bootstrap/root_server.h"
 #include "bootstrap/sockets.h"
@@ -21,7 +22,10 @@ constexpr std::chrono::milliseconds kGrace(2000);
 
 TreeSurvivorCall::TreeSurvivorCall(Old old, const Config& config, Deadline deadline)
     : old_(std::move(old)), config_(config), deadline_(deadline) {
-  old_.call([this](Survivors& survivors) { survivors.begin(results_, deadline_); });
+  old_.call([this](Survivors& survivors) {
+    survivors_ = &survivors;
+    survivors.begin(results_, deadline_);
+  });
 }
 
 TreeSurvivorCall::~TreeSurvivorCall() {
@@ -34,6 +38,9 @@ std::optional<Membership> TreeSurvivorCall::agree() {
     drop_root();
     old_.call([](Survivors& survivors) { survivors.again(); });
   }
+  MeetingWatch watch(Process::get(), fmt::format("shrink of communicator \"{}\": rank {}", old_.name, old_.own.rank),
+                     config_.duration(Setting::kStallWarning));
+  watch.ask_through([this, tell = watch.listener()] { tell(survivors_->waits()); });
   std::unique_lock lock(results_.mutex);
   while (!results_.agreement && !results_.done) {
     if (results_.failure) throw results_.failure->error();
@@ -65,7 +72,10 @@ void TreeSurvivorCall::offer_root() {
   if (root_ == Nonce{}) {
     const Nonce nonce = random_nonce();
     UniqueFd listening = listen_anywhere(interface_rules(config_).family, old_.loopback_only, 0);
-    const Root::Place place{{0, 0, communicator_name(nonce, ""), secret(nonce)}, old_.name, false};
+    const Root::Place place{{0, 0, communicator_name(nonce, ""), secret(nonce)},
+                            old_.name,
+                            false,
+                            config_.duration(Setting::kStallWarning)};
     port_ = local_address(listening.get()).port();
     auto root = std::make_unique<RootServer>(Process::get(), std::move(listening), place);
     refuse_meeting_ = root->refusal();

@@ -38,6 +38,7 @@ class TreeSurvivorCall : public SurvivorCall {
   Key secret(const Nonce& nonce) const;
 
   const Old old_;
+  Survivors* survivors_ = nullptr;  // of the control thread
   const Config& config_;
   const Deadline deadline_;
   SurvivorResults results_;

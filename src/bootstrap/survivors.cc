@@ -279,16 +279,11 @@ void Survivors::leave_leader() {
 
 // ---- the end of patience
 
-void Survivors::expire() {
-  if (results_ == nullptr || phase_ == Phase::kMeeting) return;  // which has a deadline of its own
-  if (phase_ == Phase::kFollowing && welcomed_ && Clock::now() < deadline_ + kGrace) {
-    expiry_.arm(deadline_ + kGrace, [this] { expire(); });
-    return;
-  }
+// Those who live and have not called, as far as this rank knows; `only`: the rank, when it is one.
+std::string Survivors::absent(int* only) const {
   std::string absent;
-  int only = Error::kNoPeer;
   const auto add = [&](int rank) {
-    only = absent.empty() ? rank : Error::kNoPeer;
+    if (only != nullptr) *only = absent.empty() ? rank : Error::kNoPeer;
     absent += (absent.empty() ? "" : ", ") + self_.describe(rank);
   };
   if (leads()) {
@@ -298,9 +293,29 @@ void Survivors::expire() {
   } else if (phase_ == Phase::kFollowing && !welcomed_) {
     add(leader_);
   }
-  const std::string why = absent.empty() ? "the survivors could not agree in time"
-                                         : fmt::format("{} live{} but did not call shrink() in time", absent,
-                                                       only == Error::kNoPeer ? "" : "s");
+  return absent;
+}
+
+std::string Survivors::waits() const {
+  if (const std::string late = absent(); !late.empty())
+    return "for " + late + ": no shrink() there yet, or it is stopped";
+  if (phase_ == Phase::kFollowing) {
+    return fmt::format("for {}, which leads the survivors and waits for others", self_.describe(leader_));
+  }
+  return "for the other survivors";
+}
+
+void Survivors::expire() {
+  if (results_ == nullptr || phase_ == Phase::kMeeting) return;  // which has a deadline of its own
+  if (phase_ == Phase::kFollowing && welcomed_ && Clock::now() < deadline_ + kGrace) {
+    expiry_.arm(deadline_ + kGrace, [this] { expire(); });
+    return;
+  }
+  int only = Error::kNoPeer;
+  const std::string late = absent(&only);
+  const std::string why = late.empty() ? "the survivors could not agree in time"
+                                       : fmt::format("{} live{} but did not call shrink() in time", late,
+                                                     only == Error::kNoPeer ? "" : "s");
   fail({ErrorCode::kTimeout, only, fmt::format("shrink of communicator \"{}\": {}", self_.name, why)});
 }
 

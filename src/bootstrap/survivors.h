@@ -64,6 +64,8 @@ class Survivors {
   void begin(SurvivorResults& results, Deadline deadline);
   // The leader's: where the others will meet, and how to end that.
   void offer_root(const Nonce& nonce, std::uint16_t port, std::function<void(const Poison& why)> refuse);
+  // What this rank's call waits for: "for rank 3 (…): …".
+  std::string waits() const;
   // This rank's part of the new communicator is ready; results.done or results.lost follows.
   void opened();
   // The agreement came to nothing: another one.
@@ -120,6 +122,7 @@ class Survivors {
   void finish_done();
   void lose();
   void expire();
+  std::string absent(int* only = nullptr) const;
   void fail(const Poison& why);
   void drop_connections();
 

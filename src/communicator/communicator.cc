@@ -1,8 +1,11 @@
 #include "tutti/communicator.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <utility>
 
+#include "bootstrap/meeting_watch.h"
 #include "communicator/group_calls.h"
 #include "communicator/issue.h"
 #include "communicator/opening.h"
@@ -136,7 +139,10 @@ Communicator Communicator::create(const UniqueId& id, int rank, int ranks, const
 namespace {
 
 // Whoever can write to the store may have put anything there. What it was stays unsaid: it may have a secret in it.
-UniqueId id_from(const Store& store, const std::string& key) {
+UniqueId id_from(const Store& store, const std::string& key, const std::string& name, int rank, const Config& config) {
+  MeetingWatch watch(Process::get(), fmt::format("communicator \"{}\": rank {}", name, rank),
+                     config.duration(Setting::kStallWarning));
+  watch.waits(fmt::format("for the store's value of \"{}\", which rank 0 puts there", key));
   const std::string value = store.get(key);
   try {
     return UniqueId::parse(value);
@@ -150,8 +156,8 @@ UniqueId id_from(const Store& store, const std::string& key) {
 
 Communicator Communicator::create(const Store& store, const std::string& key, int rank, int ranks,
                                   const Options& options) {
-  const auto membership = [=](const Config&) {
-    if (rank != 0) return membership_from_id(id_from(store, key), rank, ranks);
+  const auto membership = [=](const Config& config) {
+    if (rank != 0) return membership_from_id(id_from(store, key, options.name, rank, config), rank, ranks);
     const UniqueId id = UniqueId::create();
     store.set(key, id.to_text());
     return membership_from_id(id, rank, ranks);

@@ -34,6 +34,7 @@ Session::Session(Parts parts)
       channels_(std::move(parts.channels)),
       point_to_point_(std::move(parts.point_to_point)),
       owned_transports_(std::move(parts.transports)),
+      opening_(std::move(parts.opening)),
       control_(std::move(parts.control)),
       transports_(pointers_to(owned_transports_)),  // before the calls, which keep a view of it
       selector_(std::move(parts.selector)),

@@ -14,6 +14,7 @@
 #include "communicator/collective_calls.h"
 #include "communicator/communicator_report.h"
 #include "communicator/distances.h"
+#include "communicator/opening_watch.h"
 #include "communicator/transfer_calls.h"
 #include "executor/channel.h"
 #include "executor/operation_log.h"
@@ -92,6 +93,7 @@ class Session {
   std::unique_ptr<PointToPoint> point_to_point_;
   std::vector<std::unique_ptr<Transport>> owned_transports_;
 
+  std::unique_ptr<OpeningWatch> opening_;  // over; questions of it may be left in control_
   std::unique_ptr<ControlPlane> control_;
 
   // What uses control_. The stall watch in context_ answers surveys until silence().

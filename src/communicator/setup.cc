@@ -210,6 +210,24 @@ void connect_everyone(Session::Parts& parts) {
   parts.point_to_point = std::make_unique<PointToPoint>(parts.layout.ranks, *parts.health, std::move(wiring));
 }
 
+// Nobody waits any more, however the set-up ended; before the control plane goes.
+class EndOfOpening {
+ public:
+  explicit EndOfOpening(OpeningWatch* opening) : opening_(opening) {}
+  ~EndOfOpening() { now(); }
+  EndOfOpening(const EndOfOpening&) = delete;
+  EndOfOpening& operator=(const EndOfOpening&) = delete;
+  void now() {
+    if (OpeningWatch* const opening = std::exchange(opening_, nullptr)) opening->end();
+  }
+  void enters(const std::string& step, bool waits) const {
+    if (opening_ != nullptr) opening_->enters(step, waits);
+  }
+
+ private:
+  OpeningWatch* opening_;  // null: this is the only rank, or it is over
+};
+
 }  // namespace
 
 Config configure(const Options& options, const std::function<Membership(const Config&)>& find_membership) {
@@ -292,14 +310,19 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   const JoiningStoreBarrier joining;
   const Deadline deadline = start + config.duration(Setting::kMeetTimeout);
   membership.name = options.name;
-  complete_membership(membership, deadline);
 
   Session::Parts parts;
   parts.tuning = load_tuning(config.text(Setting::kTuningFile));
   parts.health = std::make_unique<Health>(membership.ranks);
   parts.control = ControlPlane::meet(membership, config, *parts.health);
   ControlPlane& control = *parts.control;
+  if (membership.ranks > 1) {
+    parts.opening = std::make_unique<OpeningWatch>(options.name, membership.rank, membership.ranks, *parts.health,
+                                                   control, config.duration(Setting::kStallWarning));
+  }
+  EndOfOpening opening(parts.opening.get());
 
+  opening.enters("looks at its machine", false);
   const auto discovery = Clock::now();
   machine_of_process();
   parts.discovery_seconds = seconds_since(discovery);
@@ -320,11 +343,14 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   request.layout = segment_layout(config, membership.ranks, facts.ring_bytes);
   request.exchange = [&](std::span<const std::byte> mine) { return control.all_gather(mine, deadline); };
   request.given_up = [health = parts.health.get()] { return health->failed(); };
+  opening.enters("shares memory", true);
   parts.group = std::make_unique<HostGroup>(join_host_group(request));
   reserve_area(*parts.group);
   const std::vector<RankFacts> known = facts.by_rank();
   parts.spin = enough_hardware_threads(parts.group->members, known);
+  opening.enters("measures its host", true);
   parts.distances = find_distances(*parts.group, known, control, *parts.health, deadline);
+  opening.enters("prepares its calls", false);
   complete(parts, config, options, membership.rank);
 
   if (parts.layout.hosts > 1) compare_choices(control, *parts.selector, deadline);
@@ -335,6 +361,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   }
   log_info("communicator \"{}\": rank {} of {} ready in {:.1f} ms ({} hosts)", options.name, membership.rank,
            membership.ranks, parts.setup_seconds * 1e3, parts.layout.hosts);
+  opening.now();
   return std::make_unique<Session>(std::move(parts));
 }
 

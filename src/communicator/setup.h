@@ -9,6 +9,7 @@
 #include "bootstrap/membership.h"
 #include "collectives/tuning.h"
 #include "communicator/distances.h"
+#include "communicator/opening_watch.h"
 #include "communicator/session.h"
 #include "tutti/communicator.h"
 
@@ -32,6 +33,7 @@ struct Session::Parts {
   std::unique_ptr<Selector> selector;
   Distances distances;
   Tuning tuning;
+  std::unique_ptr<OpeningWatch> opening;  // null: there was nobody to wait for, or it was split off
   std::unique_ptr<ControlPlane> control;
   bool spin = true;
   std::chrono::milliseconds timeout{0};  // of calls without a limit of their own; 0: none

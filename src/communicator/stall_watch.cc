@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "bootstrap/waiting_times.h"
 #include "communicator/activities.h"
 #include "communicator/stall_report.h"
 
@@ -13,28 +14,34 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// So that the line is there in time also when a rank does not answer.
-constexpr milliseconds kLead{1300};
 constexpr milliseconds kBetweenQuestions{1000};
 // Mostly the lowest rank that waits asks, and the others see that before their time has come.
 constexpr milliseconds kStagger{5};
 constexpr milliseconds kMostStagger{300};
-constexpr int kMostDoublings = 20;
-
-milliseconds ask_after(milliseconds warning, int lines) {
-  const milliseconds line = warning * (1 << std::min(lines, kMostDoublings));
-  return std::max(line / 2, line - kLead);
-}
 
 std::uint64_t word_of(Clock::time_point time) { return static_cast<std::uint64_t>(time.time_since_epoch().count()); }
 Clock::time_point time_of(const Word& word) {
   return Clock::time_point(Clock::duration(static_cast<std::int64_t>(peek(word))));
 }
 
+std::vector<Activity> activities_in_calls(const OperationLog& log, const CommunicatorReport& report) {
+  std::vector<Activity> activities = activities_of(log.records(), Clock::now().time_since_epoch());
+  for (Activity& activity : activities) {
+    if (!activity.is_wait()) activity.elsewhere = report.elsewhere();
+  }
+  return activities;
+}
+
 }  // namespace
 
+StallWatch::StallWatch(const Self& self, CommunicatorReport& report, milliseconds warning)
+    : StallWatch({self.name, self.rank, self.ranks, self.health, self.control,
+                  [log = &self.log, report = &report] { return activities_in_calls(*log, *report); },
+                  [report = &report](const std::string& text) { report->note_stall(text); }},
+                 warning) {}
+
 void StallWatch::start() {
-  self_.control.set_survey_handlers({[this] { return activities(); },
+  self_.control.set_survey_handlers({self_.activities,
                                      [this](int asker) {
                                        other_asker_ = asker;
                                        other_asked_ = Clock::now();
@@ -79,7 +86,7 @@ void StallWatch::conclude(const Survey& survey) {
   const StallReport report =
       explain_stall({self_.rank, self_.ranks, survey, [this](int rank) { return self_.control.describe(rank); }});
   if (fail_late(report.text, report.blamed) || warning_.count() == 0) return;
-  const std::vector<Activity> own = activities();
+  const std::vector<Activity> own = self_.activities();
   const Activity* call = longest(own, warning_ / 4);
   if (call == nullptr) return;  // it has got on meanwhile
   const std::string text = fmt::format("{} of \"{}\": {}", call->text, self_.name, report.text);
@@ -92,12 +99,12 @@ void StallWatch::take_report(const std::string& text, int blamed) {
   other_asker_ = -1;
   keep(text);
   if (fail_late(text, blamed) || warning_.count() == 0) return;
-  const std::vector<Activity> own = activities();
+  const std::vector<Activity> own = self_.activities();
   if (longest(own, warning_ / 4) != nullptr) log_warn("{}", text);
 }
 
 void StallWatch::keep(const std::string& text) {
-  report_.note_stall(text);
+  self_.note(text);
   note(last_report_, word_of(Clock::now()));
 }
 
@@ -132,14 +139,6 @@ bool StallWatch::fail_late(const std::string& why, int blamed) {
   keep(reason);
   if (!self_.health.failed()) self_.control.poison_in_order(ErrorCode::kTimeout, reason, blamed);
   return true;
-}
-
-std::vector<Activity> StallWatch::activities() const {
-  std::vector<Activity> activities = activities_of(self_.log.records(), Clock::now().time_since_epoch());
-  for (Activity& activity : activities) {
-    if (!activity.is_wait()) activity.elsewhere = report_.elsewhere();
-  }
-  return activities;
 }
 
 const Activity* StallWatch::longest(const std::vector<Activity>& activities, milliseconds at_least) {

@@ -32,9 +32,21 @@ class StallWatch {
   // Within this time of a question its report is there, or will not come.
   static constexpr std::chrono::milliseconds kAnswerTime{1500};
 
+  // Whose waits these are.
+  struct Of {
+    std::string name;  // of the communicator
+    int rank = 0;
+    int ranks = 1;
+    Health& health;
+    ControlPlane& control;
+    std::function<std::vector<Activity>()> activities;  // what this rank does; on the control thread
+    std::function<void(const std::string& text)>
+        note;  // what was found out, also by other ranks; on the control thread
+  };
   // warning: how long a call waits before a line says so; 0: no lines.
-  StallWatch(Self self, CommunicatorReport& report, std::chrono::milliseconds warning)
-      : self_(std::move(self)), report_(report), warning_(warning) {}
+  StallWatch(Of of, std::chrono::milliseconds warning) : self_(std::move(of)), warning_(warning) {}
+  // Of the calls of a communicator.
+  StallWatch(const Self& self, CommunicatorReport& report, std::chrono::milliseconds warning);
 
   // The other ranks can ask from now on, until this one has left the control plane.
   void start();
@@ -62,12 +74,10 @@ class StallWatch {
   void take_report(const std::string& text, int blamed);
   bool fail_late(const std::string& why, int blamed);
   void keep(const std::string& text);
-  std::vector<Activity> activities() const;
   // What this rank has waited in for longest; null: it does not wait.
   static const Activity* longest(const std::vector<Activity>& activities, std::chrono::milliseconds at_least);
 
-  const Self self_;
-  CommunicatorReport& report_;
+  const Of self_;
   const std::chrono::milliseconds warning_;
   Word asking_{0};       // a question is to be asked
   Word last_asked_{0};   // nanoseconds; noted by the control thread, as the next

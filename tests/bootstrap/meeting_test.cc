@@ -1,12 +1,14 @@
 #include "meeting.h"
 
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <sstream>
 
 #include "bootstrap/connection.h"
 #include "bootstrap/hand_out.h"
@@ -87,15 +89,26 @@ TEST(Meeting, AThousandRanksInOneProcess) {
   for (const auto& rank : made) ASSERT_FALSE(rank->health.failed()) << rank->health.reason().what();
 }
 
+// Whether one of the lines that this rank wrote because it waits ends so.
+testing::AssertionResult says(const std::string& log, int rank, const std::string& what) {
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t who = line.find("rank " + std::to_string(rank) + " has waited ");
+    if (who != std::string::npos && line.find(what, who) != std::string::npos) return testing::AssertionSuccess();
+  }
+  return testing::AssertionFailure() << "rank " << rank << " does not wait \"" << what << "\": " << log;
+}
+
 // A rank that is stopped as soon as all know of it: it has introduced itself and does nothing more.
 TEST(Meeting, NamesARankThatStopsWhileTheyConnect) {
   constexpr int kRanks = 3;
   const auto process = Process::get();
   const UniqueId id = UniqueId::create();
   TestRanks made = make_ranks(kRanks);
+  testing::internal::CaptureStderr();
   in_threads(kRanks, [&](int rank) {
     const Membership membership = membership_from_id(id, rank, kRanks);
-    if (rank != 1) return meet(*made[rank], membership, {{"TUTTI_MEET_TIMEOUT", "1"}});
+    if (rank != 1) return meet(*made[rank], membership, {{"TUTTI_MEET_TIMEOUT", "2"}, {"TUTTI_STALL_WARNING", "1"}});
     const Config config = test_config();
     EventLoop loop;
     ReachedRoot reached = reach_root(loop, membership, config, nullptr, Clock::now() + std::chrono::seconds(20));
@@ -120,7 +133,9 @@ TEST(Meeting, NamesARankThatStopsWhileTheyConnect) {
     told.get_future().wait();
     loop.call([&] { connection->close(); });
   });
+  const std::string log = testing::internal::GetCapturedStderr();
   for (const int rank : {0, 2}) {
+    EXPECT_TRUE(says(log, rank, "though all ranks are here: rank 1 (somewhere pid 4711) has not connected to rank 0"));
     ASSERT_NE(made[rank]->error, nullptr);
     EXPECT_EQ(made[rank]->error->code(), ErrorCode::kTimeout);
     EXPECT_NE(std::string(made[rank]->error->what()).find("rank 1 (somewhere pid 4711) has not connected to rank 0"),
@@ -145,15 +160,25 @@ TEST(Meeting, NamesTheRanksThatAreMissing) {
   }
 }
 
-TEST(Meeting, SaysWhoIsMissingWhileItWaits) {
+TEST(Meeting, SaysOnEveryRankWhoIsMissingWhileItWaits) {
   testing::internal::CaptureStderr();
   TestRanks made = make_ranks(4);
   const UniqueId id = UniqueId::create();
-  in_threads(3, [&](int rank) { meet(*made[rank], membership_from_id(id, rank, 4), {{"TUTTI_MEET_TIMEOUT", "4"}}); });
+  in_threads(3, [&](int rank) {
+    meet(*made[rank], membership_from_id(id, rank, 4), {{"TUTTI_MEET_TIMEOUT", "3"}, {"TUTTI_STALL_WARNING", "1"}});
+  });
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_NE(log.find("waiting for rank 3 (3 of 4 here)"), std::string::npos) << log;
-  EXPECT_EQ(log.find("waiting for", log.find("waiting for") + 1), std::string::npos)
-      << "once, not by every rank: " << log;
+  for (int rank = 0; rank < 3; ++rank) EXPECT_TRUE(says(log, rank, "for rank 3 (3 of 4 here)"));
+  EXPECT_EQ(log.find("its root has waited"), std::string::npos) << "ranks of its process have said it: " << log;
+}
+
+TEST(Meeting, SaysNothingWhileItWaitsWhereThatIsNotWanted) {
+  testing::internal::CaptureStderr();
+  TestRanks made = make_ranks(2);
+  meet(*made[1], membership_at("127.0.0.1:" + std::to_string(free_port()), 1, 2),
+       {{"TUTTI_MEET_TIMEOUT", "2"}, {"TUTTI_STALL_WARNING", "0"}});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_NE(made[1]->error, nullptr);
 }
 
 // Nobody gave the ranks a secret: rank 0 makes one and hands it out to processes of its user.
@@ -246,8 +271,25 @@ TEST(Meeting, WithAnIdInUseIsAnError) {
   TestRank late(2);
   meet(late, membership_from_id(id, 1, 2));
   ASSERT_NE(late.error, nullptr);
-  EXPECT_NE(std::string(late.error->what()).find("all ranks have met"), std::string::npos) << late.error->what();
+  EXPECT_NE(std::string(late.error->what()).find("used already"), std::string::npos) << late.error->what();
   EXPECT_FALSE(made[0]->health.failed());
+  leave_all(made);
+}
+
+// Nobody else has any business there.
+TEST(Meeting, ClosesThePortOfAnIdWhenAllAreHere) {
+  const UniqueId id = UniqueId::create();
+  const Membership membership = membership_from_id(id, 0, 2);
+  const SocketAddress root = SocketAddress::loopback(Family::kIpv4, membership.roots.front().port);
+  const auto listens = [&root] {
+    const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    return ::connect(socket.get(), root.data(), root.size()) == 0;
+  };
+  EXPECT_TRUE(listens());
+  TestRanks made = make_ranks(2);
+  in_threads(2, [&](int rank) { meet(*made[rank], membership_from_id(id, rank, 2)); });
+  expect_all_met(made);
+  EXPECT_FALSE(listens());
   leave_all(made);
 }
 

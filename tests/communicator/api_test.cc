@@ -199,6 +199,22 @@ TEST(Communicator, IsMadeThroughAStore) {
   EXPECT_EQ(map.size(), 2u);
 }
 
+TEST(Communicator, ThatWaitsForAStoreSaysForWhat) {
+  MapStore map;
+  testing::internal::CaptureStderr();
+  const auto ends = run_threads(2, [&map](int rank) {
+    if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    Options options{.name = "blue"};
+    options.config = {{"TUTTI_STALL_WARNING", "1"}};
+    Communicator communicator = Communicator::create(map.store(), "job/late", rank, 2, options);
+    expect_sum(communicator);
+  });
+  const std::string log = testing::internal::GetCapturedStderr();
+  for (const RankEnd& end : ends) EXPECT_FALSE(end.threw) << end.text;
+  EXPECT_NE(log.find("communicator \"blue\": rank 1 has waited "), std::string::npos) << log;
+  EXPECT_NE(log.find(" s for the store's value of \"job/late\", which rank 0 puts there"), std::string::npos) << log;
+}
+
 TEST(Communicator, IsMadeFromSettings) {
   const std::string id = UniqueId::create().to_text();
   const auto ends = run_threads(3, [&id](int rank) {

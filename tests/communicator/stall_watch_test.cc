@@ -16,6 +16,7 @@ class Plane : public ControlPlane {
  public:
   std::unique_ptr<ControlPlane> split(const Subset&, Health&) override { return nullptr; }
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte>, Deadline) override { return {}; }
+  int waits_for() const override { return -1; }
   std::string describe(int rank) const override { return "rank " + std::to_string(rank); }
   void poison(ErrorCode, const std::string&, int) override { ADD_FAILURE() << "not in order"; }
   void poison_in_order(ErrorCode code, const std::string& reason, int peer) override {

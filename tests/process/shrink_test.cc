@@ -103,7 +103,8 @@ TEST_F(Shrink, NamesTheRankThatLivesButDoesNotCall) {
                              if (rank != absent) return;
                              p.command.pop_back();
                              p.command.back() = "sleep:60000";
-                           });
+                           },
+                           {{"TUTTI_STALL_WARNING", "1"}});
     ASSERT_TRUE(job->all_said("here"));
     job->rank(1).send(SIGKILL);
     job->all_ended(3, {1, absent});
@@ -113,6 +114,11 @@ TEST_F(Shrink, NamesTheRankThatLivesButDoesNotCall) {
       EXPECT_EQ(told.code, "timeout") << job->rank(rank).text();
       EXPECT_EQ(told.peer, absent) << job->rank(rank).text();
       EXPECT_TRUE(contains(told.message, "did not call shrink()")) << told.message;
+      const std::string warning = "shrink of communicator \"blue\": rank " + std::to_string(rank) + " has waited ";
+      const int waits_for = absent == 2 && rank == 3 ? 0 : absent;  // which leads
+      EXPECT_TRUE(contains(job->rank(rank).text(), warning)) << job->rank(rank).text();
+      EXPECT_TRUE(contains(job->rank(rank).text(), " s for rank " + std::to_string(waits_for) + " ("))
+          << job->rank(rank).text();
     }
   }
 }
