@@ -94,6 +94,21 @@ void Segment::prefer_huge_pages() {
   huge_pages_ = ::madvise(data(), size(), MADV_HUGEPAGE) == 0;
 }
 
+// Whatever does not succeed here is done, or fails, where memory is reserved in small pages.
+void Segment::populate_huge_pages(std::size_t offset, std::size_t bytes) const {
+#if defined(MADV_POPULATE_WRITE)
+  // Mapped afresh: a table of the small pages that were here once would stay, and be filled again.
+  void* const place = data() + offset;
+  void* const mapped =
+      ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_.get(), static_cast<off_t>(offset));
+  if (mapped != place) throw_system("cannot map shared memory again (sysctl vm.max_map_count bounds the mappings)");
+  ::madvise(place, bytes, MADV_HUGEPAGE);
+  ::madvise(place, bytes, MADV_POPULATE_WRITE);
+#else
+  static_cast<void>(offset + bytes);
+#endif
+}
+
 void Segment::reserve(std::size_t offset, std::size_t bytes, const std::string& purpose) const {
   const auto refuse = [&](const char* why, const MemoryLeft& left) {
     throw Error(
@@ -106,13 +121,10 @@ void Segment::reserve(std::size_t offset, std::size_t bytes, const std::string& 
   if (bytes >= kLargePart) {
     if (const MemoryLeft left = memory_left(); left.bytes && *left.bytes < bytes) refuse("too much", left);
   }
-#if defined(MADV_POPULATE_WRITE)
-  // Before the rest: pages that are there already are not replaced by huge ones. Whatever does not succeed here is
-  // done, or fails, below.
+  // Before the rest: pages that are there already are not replaced by huge ones.
   const std::size_t first = round_up(offset, kHugePage);
   const std::size_t end = round_down(offset + bytes, kHugePage);
-  if (huge_pages_ && first < end) ::madvise(data() + first, end - first, MADV_POPULATE_WRITE);
-#endif
+  if (huge_pages_ && first < end) populate_huge_pages(first, end - first);
   if (const int error = allocate_pages(fd_.get(), offset, bytes); error != 0) {
     refuse(std::strerror(error), memory_left());
   }

@@ -36,6 +36,7 @@ class Segment {
 
  private:
   Segment(UniqueFd fd, std::size_t bytes);
+  void populate_huge_pages(std::size_t offset, std::size_t bytes) const;
 
   UniqueFd fd_;
   MappedMemory memory_;
