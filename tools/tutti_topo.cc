@@ -3,6 +3,7 @@
 #include "arguments.h"
 #include "command.h"
 #include "topology/machine.h"
+#include "transport/shm/pages.h"
 
 namespace tutti {
 namespace {
@@ -12,6 +13,7 @@ int run(std::span<const std::string_view> words) {
   const std::optional<std::string_view> file = arguments.option("--xml");
   arguments.done();
   std::fputs(describe(file ? load_machine(std::string(*file)) : discover_machine()).c_str(), stdout);
+  if (!file) std::printf("shared memory: %s\n", describe(shared_huge_pages()).c_str());
   return 0;
 }
 

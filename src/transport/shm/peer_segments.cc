@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
 
 #include "base/log.h"
+#include "transport/shm/pages.h"
 
 namespace tutti {
 
@@ -53,9 +53,8 @@ bool PeerSegments::open(const Offer& offer, Known& known) {
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_SEAL;
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) return false;
-  void* address = ::mmap(nullptr, offer.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  if (address == MAP_FAILED) return false;
-  MappedMemory mapping(address, offer.bytes);
+  MappedMemory mapping = map_shared(fd.get(), offer.bytes);
+  if (!mapping) return false;
   // In another process namespace the number may be somebody else's: only the right memory holds the nonce.
   if (std::memcmp(mapping.data(), &offer.nonce, sizeof(offer.nonce)) != 0) return false;
   known.base = mapping.data();

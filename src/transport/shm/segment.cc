@@ -11,13 +11,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
+#include "transport/shm/memory_left.h"
+#include "transport/shm/pages.h"
 #include "tutti/error.h"
 
 namespace tutti {
 namespace {
 
+constexpr std::size_t kLargePart = std::size_t{16} << 20;  // from here on it is asked beforehand what there is
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void throw_system(const std::string& what) {
@@ -30,18 +32,6 @@ std::string address_space_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
   return fmt::format("; this process may use {} bytes of address space: raise the limit (ulimit -v)", limit.rlim_cur);
-}
-
-// "1234 kB" of /proc/meminfo's MemAvailable, or "unknown".
-std::string available_memory() {
-  std::ifstream meminfo("/proc/meminfo");
-  std::string key;
-  std::string value;
-  while (meminfo >> key >> value) {
-    if (key == "MemAvailable:") return value + " kB";
-    std::getline(meminfo, key);
-  }
-  return "unknown";
 }
 
 // Returns errno. Many kernels give up what they have when a signal comes, and begin anew: with a timer that is fast
@@ -68,13 +58,11 @@ int allocate_pages(int fd, std::size_t offset, std::size_t bytes) {
 }  // namespace
 
 Segment::Segment(UniqueFd fd, std::size_t bytes) : fd_(std::move(fd)) {
-  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
-  if (address == MAP_FAILED) {
-    const int error = errno;
-    throw Error(ErrorCode::kSystem, fmt::format("cannot map {} bytes of shared memory ({}; available: {}){}", bytes,
-                                                std::strerror(error), available_memory(), address_space_limit()));
-  }
-  memory_ = MappedMemory(address, bytes);
+  memory_ = map_shared(fd_.get(), bytes);
+  if (memory_) return;
+  const int error = errno;
+  throw Error(ErrorCode::kSystem, fmt::format("cannot map {} bytes of shared memory ({}; available: {}){}", bytes,
+                                              std::strerror(error), memory_left().text(), address_space_limit()));
 }
 
 Segment Segment::create(std::size_t bytes) {
@@ -101,13 +89,44 @@ Segment Segment::map(UniqueFd fd, std::size_t bytes) {
   return Segment(std::move(fd), bytes);
 }
 
+void Segment::prefer_huge_pages() {
+  if (shared_huge_pages() == HugePages::kNever) return;
+  huge_pages_ = ::madvise(data(), size(), MADV_HUGEPAGE) == 0;
+}
+
+// Whatever does not succeed here is done, or fails, where memory is reserved in small pages.
+void Segment::populate_huge_pages(std::size_t offset, std::size_t bytes) const {
+#if defined(MADV_POPULATE_WRITE)
+  // Mapped afresh: a table of the small pages that were here once would stay, and be filled again.
+  void* const place = data() + offset;
+  void* const mapped =
+      ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_.get(), static_cast<off_t>(offset));
+  if (mapped != place) throw_system("cannot map shared memory again (sysctl vm.max_map_count bounds the mappings)");
+  ::madvise(place, bytes, MADV_HUGEPAGE);
+  ::madvise(place, bytes, MADV_POPULATE_WRITE);
+#else
+  static_cast<void>(offset + bytes);
+#endif
+}
+
 void Segment::reserve(std::size_t offset, std::size_t bytes, const std::string& purpose) const {
-  if (const int error = allocate_pages(fd_.get(), offset, bytes); error != 0) {
+  const auto refuse = [&](const char* why, const MemoryLeft& left) {
     throw Error(
         ErrorCode::kSystem,
-        fmt::format("cannot reserve {} bytes of shared memory for {} ({}; available: {}): free memory, or raise the "
-                    "container's limit",
-                    bytes, purpose, std::strerror(error), available_memory()));
+        fmt::format("cannot reserve {} bytes of shared memory for {} ({}; available: {}): free memory, or raise "
+                    "the container's limit",
+                    bytes, purpose, why, left.text()));
+  };
+  // Asked for more than there is, the kernel would rather end this process or another one than refuse.
+  if (bytes >= kLargePart) {
+    if (const MemoryLeft left = memory_left(); left.bytes && *left.bytes < bytes) refuse("too much", left);
+  }
+  // Before the rest: pages that are there already are not replaced by huge ones.
+  const std::size_t first = round_up(offset, kHugePage);
+  const std::size_t end = round_down(offset + bytes, kHugePage);
+  if (huge_pages_ && first < end) populate_huge_pages(first, end - first);
+  if (const int error = allocate_pages(fd_.get(), offset, bytes); error != 0) {
+    refuse(std::strerror(error), memory_left());
   }
 #if defined(MADV_POPULATE_WRITE)
   // Only saves page faults later: a kernel that does not know it is no error.

@@ -21,8 +21,12 @@ class Segment {
   // Maps a segment received from another process. Throws Error(kRemote) when it is not sealed or not of this size.
   static Segment map(UniqueFd fd, std::size_t bytes);
 
-  // Takes memory for this part now, and makes it present: later accesses can't fail, and cost no page faults. Throws
-  // Error(kSystem) that says how much was asked for and what is available.
+  // From now on reserve() takes huge pages for what covers whole ones, if the kernel gives any (pages.h).
+  void prefer_huge_pages();
+
+  // Takes memory for this part now, and makes it present: later accesses can't fail, and cost no page faults. The pages
+  // come from the memory nearest to the calling thread. Throws Error(kSystem) that says how much was asked for and what
+  // is available.
   void reserve(std::size_t offset, std::size_t bytes, const std::string& purpose) const;
 
   std::byte* data() const { return memory_.data(); }
@@ -32,9 +36,11 @@ class Segment {
 
  private:
   Segment(UniqueFd fd, std::size_t bytes);
+  void populate_huge_pages(std::size_t offset, std::size_t bytes) const;
 
   UniqueFd fd_;
   MappedMemory memory_;
+  bool huge_pages_ = false;
 };
 
 }  // namespace tutti

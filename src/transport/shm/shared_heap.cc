@@ -9,6 +9,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/log.h"
+#include "transport/shm/pages.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -16,11 +18,9 @@ namespace {
 
 // The first page of a segment holds its nonce; the rest is handed out.
 constexpr std::size_t kReserved = SharedHeap::kAlignment;
+// The most that is skipped of a new segment for a block that has to lie right.
+constexpr std::size_t kMostSkipped = 2 * kHugePage;
 constexpr std::size_t kArenaBytes = std::size_t{64} << 20;
-
-std::size_t round_up(std::size_t bytes) {
-  return (bytes + SharedHeap::kAlignment - 1) / SharedHeap::kAlignment * SharedHeap::kAlignment;
-}
 
 }  // namespace
 
@@ -34,22 +34,29 @@ void* SharedHeap::allocate(std::size_t bytes) {
   if (bytes > PTRDIFF_MAX - kArenaBytes) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("cannot allocate {} bytes", bytes));
   }
-  bytes = std::max(round_up(bytes), kAlignment);
+  bytes = std::max(round_up(bytes, kAlignment), kAlignment);
+  return take(bytes, {bytes >= kHugePage ? kHugePage : kAlignment, 0}, "tutti::allocate");
+}
+
+std::byte* SharedHeap::take(std::size_t bytes, Grid grid, const char* purpose) {
   const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
   for (const auto& arena : arenas_) {
     if (!arena->own()) continue;
-    if (void* pointer = take(*arena, bytes)) return pointer;
+    if (std::byte* pointer = take_from(*arena, bytes, grid, purpose)) return pointer;
   }
-  return take(add_arena(bytes), bytes);
+  return take_from(add_arena(bytes), bytes, grid, purpose);
 }
 
-void* SharedHeap::take(Arena& arena, std::size_t bytes) {
+std::byte* SharedHeap::take_from(Arena& arena, std::size_t bytes, Grid grid, const char* purpose) {
   for (auto gap = arena.free.begin(); gap != arena.free.end(); ++gap) {
-    const auto [offset, size] = *gap;
-    if (size < bytes) continue;
-    arena.segment.reserve(offset, bytes, "tutti::allocate");
+    const auto [begin, size] = *gap;
+    const std::size_t end = begin + size;
+    const std::size_t offset = begin + (grid.unit + grid.rest - begin % grid.unit) % grid.unit;
+    if (offset > end || end - offset < bytes) continue;
+    arena.segment.reserve(offset, bytes, purpose);
     arena.free.erase(gap);
-    if (size > bytes) arena.free.emplace(offset + bytes, size - bytes);
+    if (offset > begin) arena.free.emplace(begin, offset - begin);
+    if (end > offset + bytes) arena.free.emplace(offset + bytes, end - offset - bytes);
     arena.used.emplace(offset, bytes);
     return arena.segment.data() + offset;
   }
@@ -67,9 +74,11 @@ SharedHeap::Arena& SharedHeap::add_arena(std::size_t bytes) {
   // for take no memory.
   std::size_t all = 0;
   for (const auto& other : arenas_) all += other->segment.size();
-  arena->segment = Segment::create(std::max({kArenaBytes, all, kReserved + bytes}));
+  arena->segment = Segment::create(std::max({kArenaBytes, all, kMostSkipped + bytes}));
   randombytes_buf(&arena->nonce, sizeof(arena->nonce));
   std::memcpy(arena->segment.data(), &arena->nonce, sizeof(arena->nonce));
+  arena->segment.prefer_huge_pages();
+  if (arenas_.empty()) log_info("memory that ranks of a host share: {}", describe(shared_huge_pages()));
   arena->free.emplace(kReserved, arena->segment.size() - kReserved);
   spans_[arenas_.size()] = {arena->segment.data(), arena->segment.size()};
   arenas_.push_back(std::move(arena));

@@ -26,7 +26,9 @@ class SharedHeap {
 
   static SharedHeap& of_process();
 
-  // Zero-filled where it is new. Throws Error(kSystem) with what was asked for and what is available.
+  // Zero-filled where it is new, and touched by the calling thread: it lies in the memory nearest to that. From
+  // kHugePage bytes on it begins at a multiple of that, and has huge pages where the kernel gives some. Throws
+  // Error(kSystem) with what was asked for and what is available.
   void* allocate(std::size_t bytes);
   // Throws Error(kInvalidArgument) for a pointer that allocate() did not return, or returned to somebody before.
   void deallocate(void* pointer);
@@ -72,7 +74,13 @@ class SharedHeap {
   };
 
   SharedHeap() = default;
-  void* take(Arena& arena, std::size_t bytes);
+  // Where a block may begin: at offsets that leave this rest when divided by the unit. Huge pages lie on such a grid.
+  struct Grid {
+    std::size_t unit;
+    std::size_t rest;
+  };
+  std::byte* take(std::size_t bytes, Grid grid, const char* purpose);
+  static std::byte* take_from(Arena& arena, std::size_t bytes, Grid grid, const char* purpose);
   Arena& add_arena(std::size_t bytes);
   static void give_back(Arena& arena, std::size_t offset, std::size_t bytes);
 
