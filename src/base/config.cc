@@ -125,7 +125,7 @@ std::optional<std::int64_t> parse_bytes(std::string_view text) {
   if (text.ends_with('g') || text.ends_with('G')) unit = std::int64_t{1} << 30;
   if (unit != 1) text.remove_suffix(1);
   const auto value = whole_number<std::int64_t>(text);
-  if (!value || *value > std::numeric_limits<std::int64_t>::max() / unit) return std::nullopt;
+  if (!value || *value < 0 || *value > std::numeric_limits<std::int64_t>::max() / unit) return std::nullopt;
   return *value * unit;
 }
 

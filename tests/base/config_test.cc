@@ -65,7 +65,7 @@ TEST(Config, NamesVariableValueAndWhatIsAllowed) {
   for (const char* bad : {"-1", "1e9", "nan", "inf", "5s", "0"}) {
     EXPECT_NE(error_of({{"TUTTI_SILENCE", bad}}).find("takes seconds from 1 to 86400"), std::string::npos) << bad;
   }
-  for (const char* bad : {"K", "64KB", "99999999999G", "-1", "9223372036854775807M"}) {
+  for (const char* bad : {"K", "64KB", "99999999999G", "-1", "-1K", "-20000088000000008K", "9223372036854775807M"}) {
     EXPECT_NE(error_of({{"TUTTI_CHUNK_BYTES", bad}}).find("with K, M or G"), std::string::npos) << bad;
   }
   EXPECT_NE(error_of({{"TUTTI_SHM_DISABLE", "2"}}).find("0 or 1"), std::string::npos);
