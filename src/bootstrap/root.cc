@@ -285,7 +285,9 @@ void Root::answer(Guest& guest) {
 }
 
 std::string Root::waits() const {
-  if (phase_ == Phase::kGathering) return "for " + missing() + turned_away();
+  if (phase_ == Phase::kGathering) {
+    return fmt::format("for {}{}. Was every rank started, with the same root address?", missing(), turned_away());
+  }
   return fmt::format("though all ranks are here: {}; it may be stopped or starved of processor time", in_the_way());
 }
 
