@@ -5,8 +5,6 @@
 #include <cstring>
 #include <new>
 
-#include "tutti/memory.h"
-
 namespace tutti::perf {
 namespace {
 
@@ -20,17 +18,19 @@ bool intact(const std::byte* guard) {
 
 }  // namespace
 
-Buffer::Buffer(Kind kind, std::size_t bytes, std::size_t shift) : kind_(kind) {
+Buffer::Buffer(BufferKind kind, std::size_t bytes, std::size_t shift) : kind_(kind) {
   const std::size_t total = (kPage + shift + bytes + kGuard + kPage - 1) / kPage * kPage;  // front guard in a page
-  void* memory = kind == Kind::kLibrary ? allocate(total) : std::aligned_alloc(kPage, total);
+  void* memory = kind == BufferKind::kLibrary ? allocate(total) : std::aligned_alloc(kPage, total);
   if (memory == nullptr) throw std::bad_alloc();
   std::memset(memory, 0, total);
+  if (kind == BufferKind::kRegistered) registration_ = register_memory(memory, total);
   memory_ = static_cast<std::byte*>(memory);
   data_ = memory_ + kPage + shift;
 }
 
 Buffer::~Buffer() {
-  if (kind_ == Kind::kLibrary) {
+  registration_ = {};
+  if (kind_ == BufferKind::kLibrary) {
     deallocate(memory_);
   } else {
     std::free(memory_);

@@ -2,16 +2,17 @@
 
 #include <cstddef>
 
+#include "perf/buffer_kind.h"
+#include "tutti/memory.h"
+
 namespace tutti::perf {
 
 // Memory of one rank, made and first touched by its thread, with guard bytes around what a call may use. Throws
 // std::bad_alloc or tutti::Error.
 class Buffer {
  public:
-  enum class Kind { kPrivate, kLibrary };  // kLibrary: from tutti::allocate
-
   // data() lies `shift` bytes behind a page boundary.
-  Buffer(Kind kind, std::size_t bytes, std::size_t shift);
+  Buffer(BufferKind kind, std::size_t bytes, std::size_t shift);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -24,9 +25,10 @@ class Buffer {
   bool back_guard_intact(std::size_t used) const;
 
  private:
-  Kind kind_;
+  BufferKind kind_;
   std::byte* memory_;
   std::byte* data_;
+  Registration registration_;
 };
 
 }  // namespace tutti::perf

@@ -57,7 +57,7 @@ Json config(const Options& options, const std::vector<RankInfo>& ranks) {
   config["per_iter_timing"] = truth(options.per_iteration);
   config["parallel_init"] = truth(true);
   config["touch"] = truth(options.touch);
-  config["buffers"] = options.library_buffers ? "library" : "private";
+  config["buffers"] = name(options.buffers);
   config["devices"] = Json::array();
   for (const RankInfo& rank : ranks) {
     config["devices"].push_back({{"rank", rank.rank},

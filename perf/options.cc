@@ -89,8 +89,8 @@ int parse_options(int argc, const char* const* argv, Options& options) {
   app.add_option("-t,--nthreads", options.threads, "ranks in this process, as threads (1)")->check(CLI::Range(1, 4096));
   app.add_option("-p,--parallel_init", parallel_init, "no effect: ranks of a process always start together");
   app.add_option("--touch", options.touch, "rewrite inputs and read outputs between calls, outside the clock (1)");
-  app.add_option("--buffers", buffers, "private, or library: memory from tutti::allocate (private)")
-      ->check(CLI::IsMember({"private", "library"}));
+  app.add_option("--buffers", buffers, "private, library: memory from tutti::allocate, or registered (private)")
+      ->check(CLI::IsMember({"private", "library", "registered"}));
   app.add_option("--single", options.single_calls, "single calls that are timed apart, 0 none (what 0.1 s gives)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--granule", options.granule_bytes, "divided buffers are rounded to blocks of so many bytes (16)")
@@ -110,7 +110,9 @@ int parse_options(int argc, const char* const* argv, Options& options) {
     options.ops = parse_ops(op);
     options.types = parse_types(type);
     options.average = static_cast<Average>(average);
-    options.library_buffers = buffers == "library";
+    for (const BufferKind kind : {BufferKind::kLibrary, BufferKind::kRegistered}) {
+      if (buffers == name(kind)) options.buffers = kind;
+    }
     parse_root(root, options);
     check_ranges(options);
   } catch (const CLI::ParseError& error) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "perf/buffer_kind.h"
 #include "tutti/types.h"
 
 namespace tutti::perf {
@@ -37,7 +38,7 @@ struct Options {
   std::string json_file;
 
   bool touch = true;
-  bool library_buffers = false;
+  BufferKind buffers = BufferKind::kPrivate;
   int granule_bytes = 16;  // nccl-tests' number
   int single_calls = -1;   // -1: as many as fit in a tenth of a second
   std::string plot_file;

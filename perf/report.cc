@@ -54,7 +54,8 @@ std::vector<std::string> Report::notices() const {
         "WARNING: buffers are not touched between calls (--touch 0): times are those of warm caches, which no "
         "program sees");
   }
-  if (options_.library_buffers) notices.push_back("Buffers come from the library's allocator");
+  if (options_.buffers == BufferKind::kLibrary) notices.push_back("Buffers come from the library's allocator");
+  if (options_.buffers == BufferKind::kRegistered) notices.push_back("Buffers are registered memory");
   if (collective_.note != nullptr) notices.push_back(collective_.note);
   return notices;
 }

@@ -24,8 +24,8 @@ class Sweep {
         options_(options),
         rank_(rank),
         report_(report),
-        input_(kind(options), options.max_bytes, shift(options)),
-        output_(kind(options), options.max_bytes, shift(options)) {}
+        input_(options.buffers, options.max_bytes, shift(options)),
+        output_(options.buffers, options.max_bytes, shift(options)) {}
 
   Totals run() {
     for (int cycle = 0; options_.run_cycles == 0 || cycle < options_.run_cycles; ++cycle) {
@@ -36,9 +36,6 @@ class Sweep {
   }
 
  private:
-  static Buffer::Kind kind(const Options& options) {
-    return options.library_buffers ? Buffer::Kind::kLibrary : Buffer::Kind::kPrivate;
-  }
   // Room for the widest element, so that one pair of buffers serves all types.
   static std::size_t shift(const Options& options) { return static_cast<std::size_t>(options.unalign) * 8; }
 

@@ -74,8 +74,9 @@ def arguments(argv):
     parser.add_argument("--min-bytes", type=size, default=1, help="leave out smaller sizes")
     parser.add_argument("--max-bytes", type=size, default=1 << 62, help="leave out larger sizes")
     parser.add_argument("--runs", type=positive, help="how often every program runs (3; with --merge 0)")
-    parser.add_argument("--buffers", type=names_of(("private", "library"), "kind of buffers"), metavar="LIST",
-                        default=["private", "library"], help="of Tutti (private,library)")
+    parser.add_argument("--buffers", type=names_of(("private", "library", "registered"), "kind of buffers"),
+                        metavar="LIST", default=["private", "library"],
+                        help="of Tutti: some of private, library, registered (private,library)")
     parser.add_argument("--peers", type=names_of(NAMES, "peer"), default=list(NAMES), metavar="LIST",
                         help=f"none, or some of {', '.join(NAMES)} (all that are there)")
     parser.add_argument("--no-bare", action="store_true", help="leave out bare loops and the physical limit")
@@ -113,7 +114,8 @@ def plan(options, peers, cores):
         programs += peers.programs(collective, options.ranks, cores, options.timeout)
         if collective == "all_reduce" and options.ranks == 2 and not options.no_bare:
             if cores >= 2:
-                programs += [BareLoop(options.build, buffers, options.timeout) for buffers in options.buffers]
+                programs += [BareLoop(options.build, buffers, options.timeout) for buffers in options.buffers
+                             if buffers != "registered"]
                 programs.append(MemorySpeed(options.build, options.timeout))
             else:
                 print("bare loops and physical limit: left out, they need two processors", file=sys.stderr)

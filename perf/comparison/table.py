@@ -86,17 +86,18 @@ class Table:
             row["peer median"] = min(peer["p50"] for peer in peers.values()) / own["p50"]
         if "gloo" in peers:
             row["gloo"] = peers["gloo"]["p05"] / own["p05"]
-        bare = self.times.get("bare " + buffers, {}).get(size)
+        shared = buffers != "private"  # registered memory may do what the library's can
+        bare = self.times.get("bare library" if shared else "bare private", {}).get(size)
         if bare:
             row["bare"] = bare["p05"] / own["p05"]
             if peers:
                 row["bare over peer"] = peers[best]["p05"] / bare["p05"]
         if self.collective == "all_reduce" and self.ranks == 2 and limit.complete(self.speeds, size):
-            compute = limit.library if buffers == "library" else limit.private
+            compute = limit.library if shared else limit.private
             row["limit"] = compute(self.speeds, size, self.hop_ns) / own["p05"]
             if peers:
                 row["limit over peer"] = row["peer"] / row["limit"]
-            if buffers == "private":
+            if not shared:
                 row["two copies"] = limit.two_copies(self.speeds, size, self.hop_ns) / own["p05"]
         return row
 

@@ -28,6 +28,7 @@ enum class Type {
   kInteger,  // low … high
   kBytes,    // the same, with K, M, G (1024); or 0, which leaves it to the library
   kSeconds,  // the same, with a fraction; kept in milliseconds
+  kCheck,    // none, memory
   kSignal,   // USR1, USR2 or none; kept as the signal's number
 };
 
@@ -98,6 +99,8 @@ constexpr Row kRows[] = {
      "slot ring of a rank and channel; 0: twice the L2 cache"},
     {Setting::kTuningFile, "TUTTI_TUNING_FILE", nullptr, Type::kText, "", 0, 0, Agreed::kNo,
      "a file of `tutti tune`, with the same contents on all ranks"},
+    {Setting::kCheck, "TUTTI_CHECK", nullptr, Type::kCheck, "none", 0, 0, Agreed::kNo,
+     "memory: every call asks the kernel whether registered memory is still there"},
 };
 // clang-format on
 
@@ -156,6 +159,10 @@ std::optional<Parsed> parse(const Row& row, std::string_view given) {
       if (is_one_of(text, {"ipv4", "AF_INET"})) return Parsed{"ipv4"};
       if (is_one_of(text, {"ipv6", "AF_INET6"})) return Parsed{"ipv6"};
       return std::nullopt;
+    case Type::kCheck:
+      if (is_one_of(text, {"none", "0"})) return Parsed{"none"};
+      if (is_one_of(text, {"memory"})) return Parsed{"memory", 1};
+      return std::nullopt;
     case Type::kFlag:
       if (is_one_of(text, {"1", "true", "yes", "on"})) return Parsed{"1", 1};
       if (is_one_of(text, {"0", "false", "no", "off"})) return Parsed{"0", 0};
@@ -193,6 +200,8 @@ std::string allowed(const Row& row) {
       return "error, warn, info or debug";
     case Type::kFamily:
       return "any, ipv4 or ipv6 (AF_INET, AF_INET6)";
+    case Type::kCheck:
+      return "none or memory";
     case Type::kFlag:
       return "0 or 1 (or no, yes, off, on, false, true)";
     case Type::kInteger:

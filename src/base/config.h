@@ -38,8 +38,9 @@ enum class Setting {
   kChannels,              // TUTTI_CHANNELS         0: chosen
   kRingBytes,             // TUTTI_RING_BYTES       slot ring of a rank and channel; 0: twice the L2 cache
   kTuningFile,            // TUTTI_TUNING_FILE      what `tutti tune` has measured; its contents must agree
+  kCheck,                 // TUTTI_CHECK            what is checked that costs time: none or memory
 };
-inline constexpr std::size_t kSettings = static_cast<std::size_t>(Setting::kTuningFile) + 1;
+inline constexpr std::size_t kSettings = static_cast<std::size_t>(Setting::kCheck) + 1;
 
 // The TUTTI_ names of all settings.
 std::vector<std::string_view> setting_names();

@@ -8,18 +8,20 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "base/open_sockets.h"
 
 namespace tutti {
 namespace {
 
-constexpr int kProcessLocks = 4;
+constexpr int kProcessLocks = 5;
 
 struct Watched {
   std::array<std::mutex, kProcessLocks> process_locks;
   std::mutex mutex;  // taken after all of those; guards what follows
   std::map<Word*, std::uint64_t> marks;
+  std::vector<void (*)()> actions;
   std::map<int, std::uint32_t> sockets;               // number, and the generation that opened it
   std::set<std::pair<int, std::uint32_t>> inherited;  // closed when this child began; their owners do not know
 };
@@ -47,6 +49,7 @@ void in_child() {
   }
   mine.sockets.clear();
   for (const auto& [word, value] : mine.marks) note(*word, value);
+  for (void (*const action)() : mine.actions) action();
   unlock_all();
 }
 
@@ -65,6 +68,11 @@ Watched& watched() {
 std::uint32_t fork_generation() { return static_cast<std::uint32_t>(peek(generation)); }
 
 std::mutex& process_lock(ProcessLock which) { return watched().process_locks[static_cast<std::size_t>(which)]; }
+
+void at_every_fork(void (*action)()) {
+  const std::lock_guard lock(watched().mutex);
+  watched().actions.push_back(action);
+}
 
 MarkedAtFork::MarkedAtFork(Word& word, std::uint64_t value) : word_(word) {
   const std::lock_guard lock(watched().mutex);

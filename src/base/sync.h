@@ -74,6 +74,10 @@ inline void finish_streaming_stores() {
 #endif
 }
 
+// The compiler makes the accesses before it before those after it: for memory that this thread has at two addresses.
+// The processor does so anyway.
+inline void keep_order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
 // What comes after it, reading a clock for example, waits for everything that was read before.
 inline void finish_loads() {
 #if defined(__x86_64__)

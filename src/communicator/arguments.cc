@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "communicator/vector_arguments.h"
+#include "transport/shm/registered_memory.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -15,6 +17,15 @@ namespace {
 constexpr double kTwoTo63 = 9'223'372'036'854'775'808.0;
 
 bool is_whole(double value) { return value == std::trunc(value) && value >= -kTwoTo63 && value < kTwoTo63; }
+
+// How far a buffer with these blocks reaches.
+std::size_t elements_to_the_end(const BlockList& list) {
+  std::size_t end = 0;
+  for (std::size_t block = 0; block < list.blocks; ++block) {
+    if (list.counts[block] > 0) end = std::max(end, list.offsets[block] + list.counts[block]);
+  }
+  return end;
+}
 
 class Checker {
  public:
@@ -129,6 +140,27 @@ BufferBlocks buffer_blocks(Collective collective, int rank, int ranks, int root)
 
 bool check_closely(const CollectiveArguments& arguments, int rank, int ranks, const std::string& communicator) {
   return Checker(arguments, rank, ranks, communicator).run();
+}
+
+void check_memory(const CollectiveArguments& arguments, int rank, int ranks, const std::string& communicator) {
+  const auto check = [&](const char* what, const void* buffer, std::size_t elements) {
+    if (elements == 0) return;
+    try {
+      RegisteredMemory::of_process().check(buffer, elements * element_size(arguments.type));
+    } catch (const Error& error) {
+      throw Error(error.code(),
+                  fmt::format("{} on \"{}\": {}: {}", name(arguments.collective), communicator, what, error.what()));
+    }
+  };
+  if (arguments.blocks != nullptr) {
+    const BlockTable& table = arguments.blocks->table();
+    check("input", arguments.input, elements_to_the_end(table.input));
+    check("output", arguments.output, elements_to_the_end(table.output));
+    return;
+  }
+  const BufferBlocks blocks = buffer_blocks(arguments.collective, rank, ranks, arguments.root);
+  check("input", arguments.input, blocks.input * arguments.count);
+  check("output", arguments.output, blocks.output * arguments.count);
 }
 
 void check_size(Collective collective, std::size_t count, DataType type, int ranks, const std::string& communicator) {

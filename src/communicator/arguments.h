@@ -99,6 +99,10 @@ inline bool check_arguments(const CollectiveArguments& arguments, int rank, int 
   return in_place ? *in_place : check_closely(arguments, rank, ranks, communicator);
 }
 
+// Checks that registered memory is still there, of a call whose arguments were checked: asks the kernel. Throws
+// Error(kInvalidArgument).
+void check_memory(const CollectiveArguments& arguments, int rank, int ranks, const std::string& communicator);
+
 // The part of it that a call without buffers and root has.
 void check_size(Collective collective, std::size_t count, DataType type, int ranks, const std::string& communicator);
 

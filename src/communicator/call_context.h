@@ -30,6 +30,7 @@ class CallContext {
     bool spin = true;  // there is a core for every rank of the host
     std::chrono::milliseconds timeout{0};
     std::chrono::milliseconds stall_warning{0};  // 0: none
+    bool check_memory = false;                   // of every call, with the kernel's help
   };
   explicit CallContext(Parts parts)
       : parts_(std::move(parts)),
@@ -48,6 +49,7 @@ class CallContext {
   std::span<Transport* const> transports() const { return parts_.transports; }
   Sleepers& sleepers() const { return parts_.sleepers; }
   bool spin() const { return parts_.spin; }
+  bool checks_memory() const { return parts_.check_memory; }
   // Where a thread sleeps that waits for this communicator alone: with those who publish for it knowing. Nowhere inside
   // a callback, whose stream it must carry on meanwhile.
   std::span<Sleepers* const> places_to_sleep() const;

@@ -19,6 +19,7 @@ CollectiveCalls::CollectiveCalls(CallContext& context, const Parts& parts)
 
 std::uint64_t CollectiveCalls::run(const CollectiveArguments& arguments, std::chrono::milliseconds limit) {
   const bool in_place = check_arguments(arguments, context_.rank(), context_.ranks(), context_.name());
+  if (context_.checks_memory()) check_memory(arguments, context_.rank(), context_.ranks(), context_.name());
   const std::uint64_t turn = order_.take();
   ShortCall* kept = order_.is_called(turn) ? find_short(arguments) : nullptr;
   if (kept != nullptr && repeat(*kept, arguments, in_place, turn)) return turn + 1;
@@ -51,6 +52,7 @@ std::unique_ptr<Operation> CollectiveCalls::prepare(const CollectiveArguments& a
                                                     std::chrono::milliseconds limit) {
   context_.check_usable(tutti::name(arguments.collective));
   const bool in_place = check_arguments(arguments, context_.rank(), context_.ranks(), context_.name());
+  if (context_.checks_memory()) check_memory(arguments, context_.rank(), context_.ranks(), context_.name());
   return std::make_unique<CollectiveOperation>(*this, arguments, in_place, limit);
 }
 

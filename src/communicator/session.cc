@@ -44,7 +44,7 @@ Session::Session(Parts parts)
       report_(std::make_shared<CommunicatorReport>(CommunicatorReport::Parts{
           self(parts.name), [this] { return statistics(); }, config_.text(Setting::kDumpDir), process_.get()})),
       context_({self(parts.name), *report_, transports_, *sleepers_, parts.spin, parts.timeout,
-                config_.duration(Setting::kStallWarning)}),
+                config_.duration(Setting::kStallWarning), config_.integer(Setting::kCheck) != 0}),
       collectives_(context_, {layout_, parts.reproducible, *selector_, channels_,
                               progress_word(group_->layout, group_->segment.data(), group_->own_area),
                               started_word(group_->layout, group_->segment.data(), group_->own_area), arrivals_}),

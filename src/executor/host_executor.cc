@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <limits>
 
 #include "executor/step_execution.h"
 #include "executor/straight_line.h"
+#include "schedule/data_map.h"
 #include "transport/messages.h"
+#include "transport/shm/registered_memory.h"
 #include "transport/slot_ring.h"
 
 namespace tutti {
@@ -39,8 +42,17 @@ std::size_t larger_side(const Call& call) {
   }
 }
 
-// Where the start of a buffer with these blocks would lie, if all of them lie in one segment of the shared heap. The
-// start itself need not: the first block may begin far behind it.
+// Where a buffer lies in memory that peers of the host can use where it is. `overwritten`: the call may write to it.
+std::optional<SharedHeap::Location> find_shared(const std::byte* buffer, std::size_t bytes, bool overwritten) {
+  if (const auto location = SharedHeap::of_process().find(buffer, bytes)) return location;
+  RegisteredMemory& registered = RegisteredMemory::of_process();
+  const auto location = registered.find(buffer, bytes);
+  if (!location || !registered.is_there(*location, buffer, bytes, overwritten)) return std::nullopt;
+  return location;
+}
+
+// The same for a buffer with these blocks, if all of them lie in one segment. The start itself need not: the first
+// block may begin far behind it.
 std::optional<SharedHeap::Location> find_shared(const std::byte* base, const BlockList& list,
                                                 std::size_t element_bytes) {
   std::size_t first = ~std::size_t{0};
@@ -51,9 +63,17 @@ std::optional<SharedHeap::Location> find_shared(const std::byte* base, const Blo
     end = std::max(end, (list.offsets[block] + list.counts[block]) * element_bytes);
   }
   if (end == 0 || end - first < kShortestShared) return std::nullopt;
-  auto location = SharedHeap::of_process().find(base + first, end - first);
-  if (location) location->offset -= first;
+  // What lies between the blocks of an output is not the call's.
+  auto location = find_shared(base + first, end - first, false);
+  if (!location) return std::nullopt;
+  location->offset -= first;
+  if (location->missing > 0) location->missing += first;
   return location;
+}
+
+// Whether messages have room to say where peers may write in it.
+bool can_be_lent(const SharedHeap::Location& output) {
+  return output.missing <= std::numeric_limits<std::uint16_t>::max() && output.end / Notes::kEndUnit < Notes::kNoEnd;
 }
 
 }  // namespace
@@ -73,11 +93,13 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
     call.shared_output = find_shared(call.output, call.blocks->output, call.element_bytes);
   } else if (const std::size_t bytes = call.element_bytes * count;
              bytes >= std::max(kShortestShared, call.shortest_read)) {
-    const SharedHeap& heap = SharedHeap::of_process();
-    if (call.input != nullptr) call.shared_input = heap.find(call.input, bytes);
-    if (call.output != nullptr) call.shared_output = heap.find(call.output, bytes);
+    // A buffer that does not matter on this rank may be anything.
+    const Layout& layout = call.plan->layout();
+    const DataMap data(call.plan->algorithm().collective, layout.ranks, 1, call.root);
+    if (data.input_chunks(layout.rank) > 0) call.shared_input = find_shared(call.input, bytes, false);
+    if (data.output_chunks(layout.rank) > 0) call.shared_output = find_shared(call.output, bytes, true);
   }
-  call.lends_output = call.plan->writes() && call.shared_output.has_value();
+  call.lends_output = call.plan->writes() && call.shared_output && can_be_lent(*call.shared_output);
   lent_.reset();
   if (call.lends_output) lent_ = Lent{*call.shared_output, call.sequence};
   begin(call);

@@ -227,7 +227,9 @@ Way StepExecution::way_to(Endpoint& endpoint) const {
   if (endpoint.target != nullptr) return Way::kWritten;
   if (place_ == nullptr) return Way::kSlot;
   if (endpoint.transport != nullptr) return bytes_ >= kShortestTransportRead ? Way::kRead : Way::kSlot;
-  if (shared_ == nullptr || bytes_ < call_.shortest_read) return Way::kSlot;
+  if (shared_ == nullptr || bytes_ < call_.shortest_read || !shared_->holds(place_in_buffer(), bytes_)) {
+    return Way::kSlot;
+  }
   return is_mapped(endpoint, shared_->segment) ? Way::kRead : Way::kSlot;
 }
 
@@ -239,8 +241,12 @@ std::byte* StepExecution::target_at(const Endpoint& endpoint) const {
   if (notes.output_segment == 0 || bytes_ < call_.shortest_read) return nullptr;
   const auto mode = (notes.flags & Notes::kInPlace) != 0 ? kWritableInPlace : kWritableOutOfPlace;
   if ((step_.writable & mode) == 0) return nullptr;
-  const std::size_t first = call_.binding.first(Space::kOutput, step_.destination, cursor_.round);
-  return endpoint.segments->resolve({notes.output_segment, notes.output_offset + first * call_.element_bytes}, bytes_);
+  const std::uint64_t first =
+      call_.binding.first(Space::kOutput, step_.destination, cursor_.round) * call_.element_bytes;
+  const std::uint64_t offset = notes.output_offset + first;
+  if (first < notes.output_missing) return nullptr;
+  if (notes.output_end != Notes::kNoEnd && offset + bytes_ > notes.output_end * Notes::kEndUnit) return nullptr;
+  return endpoint.segments->resolve({notes.output_segment, offset}, bytes_);
 }
 
 void StepExecution::compute() {
@@ -366,14 +372,17 @@ void StepExecution::write_notes(Endpoint& endpoint, Way way) const {
     return;
   }
   if (way == Way::kRead) {
-    notes.value = {shared_->segment, shared_->offset + static_cast<std::uint64_t>(place_ - buffer_)};
+    notes.value = {shared_->segment, shared_->offset + place_in_buffer()};
   }
   std::uint64_t offered =
       way == Way::kSlot && shared_ != nullptr && bytes_ >= call_.shortest_read ? shared_->segment : 0;
   if (call_.lends_output) {
     notes.flags = call_.in_place ? Notes::kInPlace : 0;
-    notes.output_segment = static_cast<std::uint32_t>(call_.shared_output->segment);
-    notes.output_offset = call_.shared_output->offset;
+    const SharedHeap::Location& output = *call_.shared_output;
+    notes.output_segment = static_cast<std::uint8_t>(output.segment);
+    notes.output_offset = output.offset;
+    notes.output_missing = static_cast<std::uint16_t>(output.missing);
+    notes.output_end = output.registered ? static_cast<std::uint32_t>(output.end / Notes::kEndUnit) : Notes::kNoEnd;
     if (offered == 0 && !is_mapped(endpoint, notes.output_segment)) offered = notes.output_segment;
   }
   if (offered != 0) {

@@ -39,6 +39,7 @@ class StepExecution {
   bool maps_value() const;
   void find_place();
   void set_place(Space space, std::uint32_t chunk);
+  std::uint64_t place_in_buffer() const { return static_cast<std::uint64_t>(place_ - buffer_); }
   Way way_to(Endpoint& endpoint) const;
   std::byte* target_at(const Endpoint& endpoint) const;
   void write_notes(Endpoint& endpoint, Way way) const;

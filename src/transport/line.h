@@ -57,13 +57,17 @@ static_assert(sizeof(Offer) == 32);
 
 // The payload of a message between ranks of one host that is not inline.
 struct Notes {
-  static constexpr std::uint32_t kOffers = 1;   // an Offer follows
-  static constexpr std::uint32_t kInPlace = 2;  // the sender's call is in place
+  static constexpr std::uint8_t kOffers = 1;   // an Offer follows
+  static constexpr std::uint8_t kInPlace = 2;  // the sender's call is in place
+  static constexpr std::uint64_t kEndUnit = 4096;
+  static constexpr std::uint32_t kNoEnd = ~std::uint32_t{0};
 
-  Place value{};                    // kRead: where it lies
-  std::uint64_t output_offset = 0;  // where the sender's output for this call begins, for peers that may write there …
-  std::uint32_t output_segment = 0;  // … 0: nobody may
-  std::uint32_t flags = 0;
+  Place value{};                     // kRead: where it lies
+  std::uint64_t output_offset = 0;   // where the sender's output for this call begins, for peers that may write there …
+  std::uint32_t output_end = 0;      // … before this many units of the segment, or kNoEnd …
+  std::uint16_t output_missing = 0;  // … and not in so many bytes at its beginning, which are private …
+  std::uint8_t output_segment = 0;   // … 0: nobody may
+  std::uint8_t flags = 0;
 };
 static_assert(sizeof(Notes) == 32 && offsetof(Notes, value) == 0);  // with the words before it, one cache line
 

@@ -154,10 +154,12 @@ class Limit(unittest.TestCase):
     def test_is_printed_as_a_fraction_of_the_time(self):
         rows = {size: [{"p05": us, "p50": us, "scheme": kind} for kind, us in kinds.items()]
                 for size, kinds in self.speeds.items()}
-        runs = [measured("tutti library", "tutti", {1 << 20: entry(2000.2)}), measured("memory speed", "limit", rows)]
+        runs = [measured("tutti library", "tutti", {1 << 20: entry(2000.2)}),
+                measured("tutti registered", "tutti", {1 << 20: entry(4000.4)}), measured("memory speed", "limit", rows)]
         one = table.tables(runs)[0]
         self.assertAlmostEqual(one.limits()["library"][1 << 20], 1000.1)
         self.assertAlmostEqual(one.ratios["tutti library"][1 << 20]["limit"], 1000.1 / 2000.2)
+        self.assertAlmostEqual(one.ratios["tutti registered"][1 << 20]["limit"], 1000.1 / 4000.4)
         self.assertAlmostEqual(one.summary("tutti library")["limit from 1 MiB"]["mean"], 0.5)
 
     def test_is_held_against_the_best_peer_too(self):

@@ -51,8 +51,17 @@ TEST(CommandLine, ReadsShortAndLongFlags) {
   EXPECT_EQ(options.threads, 4);
   EXPECT_TRUE(options.timestamps);
   EXPECT_FALSE(options.touch);
-  EXPECT_TRUE(options.library_buffers);
+  EXPECT_EQ(options.buffers, BufferKind::kLibrary);
   EXPECT_EQ(options.types, std::vector<DataType>{DataType::kF16});
+}
+
+TEST(CommandLine, KnowsThreeKindsOfBuffers) {
+  for (const BufferKind kind : {BufferKind::kPrivate, BufferKind::kLibrary, BufferKind::kRegistered}) {
+    Options options;
+    ASSERT_EQ(parse({"--buffers", name(kind)}, options), -1);
+    EXPECT_EQ(options.buffers, kind);
+  }
+  EXPECT_NE(complaint({"--buffers", "huge"}).find("registered"), std::string::npos);
 }
 
 TEST(CommandLine, TheLastOfARepeatedFlagCounts) {

@@ -51,11 +51,13 @@ TEST_P(Programs, RunUnderMpirunAndCheckEveryTypeAndRoot) {
   EXPECT_GE(rows(outcome.text), 4u * 14u) << "sizes and types";
 }
 
-TEST_P(Programs, RunAsThreadsWithBuffersOfTheLibrary) {
-  const Outcome outcome =
-      shell(program(GetParam()) + " -t 3 -b 8 -e 1M -f 32 -n 2 --single 2 --buffers library -r all -u 1 -T 60");
-  EXPECT_EQ(outcome.code, 0) << outcome.text;
-  EXPECT_NE(outcome.text.find("# Out of bounds values : 0 OK"), std::string::npos);
+TEST_P(Programs, RunAsThreadsWithBuffersThatPeersUseInPlace) {
+  for (const std::string kind : {"library", "registered"}) {
+    const Outcome outcome =
+        shell(program(GetParam()) + " -t 3 -b 8 -e 1M -f 32 -n 2 --single 2 --buffers " + kind + " -r all -u 1 -T 60");
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    EXPECT_NE(outcome.text.find("# Out of bounds values : 0 OK"), std::string::npos);
+  }
 }
 
 TEST_P(Programs, RunOverTcp) {

@@ -11,26 +11,34 @@
 namespace tutti {
 namespace {
 
-// Floats in ordinary memory or in the library's.
+// Floats in memory of each kind.
 class Buffer {
  public:
-  Buffer(std::size_t count, bool library)
-      : count_(count), data_(library ? static_cast<float*>(allocate(std::max<std::size_t>(bytes(), 1))) : nullptr) {
-    if (!library) private_.resize(count);
+  Buffer(std::size_t count, Memory memory) : count_(count) {
+    if (memory == Memory::kLibrary) {
+      data_ = static_cast<float*>(allocate(std::max<std::size_t>(count * sizeof(float), 1)));
+      library_ = data_;
+      return;
+    }
+    private_.resize(count);
+    data_ = private_.data();
+    if (memory == Memory::kRegistered && count * sizeof(float) >= kShortestRegistered) {
+      registration_ = register_memory(data_, count * sizeof(float));
+    }
   }
-  ~Buffer() { deallocate(data_); }
+  ~Buffer() { deallocate(library_); }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  float* data() { return data_ != nullptr ? data_ : private_.data(); }
+  float* data() { return data_; }
   std::size_t count() const { return count_; }
 
  private:
-  std::size_t bytes() const { return count_ * sizeof(float); }
-
   std::size_t count_;
   float* data_;
+  float* library_ = nullptr;
   std::vector<float> private_;
+  Registration registration_;  // ends before the vector
 };
 
 [[noreturn]] void wrong(const char* what, std::size_t index, float got, float expected) {
@@ -71,10 +79,10 @@ Work call(Communicator& world, Collective collective, const float* input, float*
 
 }  // namespace
 
-void check_collective(Communicator& world, Collective collective, std::size_t count, int root, bool library) {
+void check_collective(Communicator& world, Collective collective, std::size_t count, int root, Memory memory) {
   const int rank = world.rank();
-  Buffer input(input_elements(collective, rank, world.ranks(), root, count), library);
-  Buffer output(output_elements(collective, rank, world.ranks(), root, count), library);
+  Buffer input(input_elements(collective, rank, world.ranks(), root, count), memory);
+  Buffer output(output_elements(collective, rank, world.ranks(), root, count), memory);
   for (std::size_t i = 0; i < input.count(); ++i) input.data()[i] = reference_input(rank, i);
   call(world, collective, input.data(), output.data(), count, root);
   const std::vector<float> expected = reference_output(collective, rank, world.ranks(), root, count);
@@ -83,12 +91,12 @@ void check_collective(Communicator& world, Collective collective, std::size_t co
   }
 }
 
-void check_ring(Communicator& world, std::size_t count, bool library) {
+void check_ring(Communicator& world, std::size_t count, Memory memory) {
   if (world.ranks() < 2) return;
   const int next = (world.rank() + 1) % world.ranks();
   const int previous = (world.rank() + world.ranks() - 1) % world.ranks();
-  Buffer mine(count, library);
-  Buffer other(count, library);
+  Buffer mine(count, memory);
+  Buffer other(count, memory);
   for (std::size_t i = 0; i < count; ++i) mine.data()[i] = reference_input(world.rank(), i);
   const auto send = [&] { world.send(mine.data(), count, DataType::kF32, next); };
   const auto receive = [&] { world.recv(other.data(), count, DataType::kF32, previous); };
@@ -106,13 +114,13 @@ void check_ring(Communicator& world, std::size_t count, bool library) {
   }
 }
 
-void check_collectives(Communicator& world, std::size_t largest, bool library) {
+void check_collectives(Communicator& world, std::size_t largest, Memory memory) {
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{17}, largest / 7 + 1, largest}) {
     for (int c = 0; c < kCollectives; ++c) {
       for (const int root : {0, world.ranks() - 1})
-        check_collective(world, static_cast<Collective>(c), count, root, library);
+        check_collective(world, static_cast<Collective>(c), count, root, memory);
     }
-    check_ring(world, count, library);
+    check_ring(world, count, memory);
   }
 }
 

@@ -102,19 +102,26 @@ void check_forked_child(Communicator& world) {
   constexpr std::size_t kCount = 100'000;
   auto* shared = static_cast<float*>(allocate(kCount * sizeof(float)));
   for (std::size_t i = 0; i < kCount; ++i) shared[i] = static_cast<float>(i);
+  std::vector<float> vector(shared, shared + kCount);
+  Registration registration = register_memory(vector.data(), kCount * sizeof(float));
   const auto intact = [&] {
     for (std::size_t i = 0; i < kCount; ++i) {
       if (shared[i] != static_cast<float>(i)) throw std::runtime_error("memory of allocate() changed");
+      if (vector[i] != static_cast<float>(i)) throw std::runtime_error("registered memory changed");
     }
   };
   expect_success(start_child([&] {
     intact();
+    for (float& value : vector) value = -2;
+    registration.unregister();
     deallocate(shared);
     auto* own = static_cast<float*>(allocate(kCount * sizeof(float)));
     for (std::size_t i = 0; i < kCount; ++i) own[i] = -1;
     expect_unusable(world);
     deallocate(own);
   }));
+  intact();
+  registration.unregister();
   intact();
   deallocate(shared);
   FILE* const program = ::popen("true", "r");
@@ -146,7 +153,8 @@ void check_communicator_of_children(const std::string& meeting_place) {
   expect_success(start_child([&] {
     ::setenv("TUTTI_COMM_ID", meeting_place.c_str(), 1);
     Communicator own = Communicator::from_environment();
-    check_collectives(own, 1000, true);
+    check_collectives(own, 1000, Memory::kLibrary);
+    check_collectives(own, 20'000, Memory::kRegistered);
     own.destroy();
   }));
 }

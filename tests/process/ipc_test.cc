@@ -43,6 +43,15 @@ TEST_P(SharedMemoryOf, SoManyProcessesReadsTheLibrarysBuffersInPlace) {
   }
 }
 
+TEST_P(SharedMemoryOf, SoManyProcessesReadsRegisteredBuffersInPlace) {
+  Job job(GetParam(), {"join", "registered", "sums:300000", "calls:3:100000", "calls:3:200000", "report", "destroy"},
+          place(), {{"TUTTI_CHECK", "memory"}});
+  expect_sums(job, "1", "shm");
+  for (int rank = 0; rank < GetParam(); ++rank) {
+    EXPECT_GT(std::stoi("0" + job.rank(rank).line("read in place ")), 0) << job.rank(rank).text();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, SharedMemoryOf, testing::Values(2, 3, 4, 5));
 
 TEST_F(SharedMemory, CopiesPrivateBuffers) {

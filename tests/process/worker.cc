@@ -100,6 +100,7 @@ class Worker {
         {"name", &Worker::set_name},
         {"no_threads", &Worker::no_threads},
         {"recv", &Worker::recv},
+        {"registered", &Worker::registered},
         {"report", &Worker::report},
         {"say", &Worker::say_value},
         {"send", &Worker::send},
@@ -138,8 +139,13 @@ class Worker {
  private:
   Communicator& world() { return communicator_.value(); }
   float* buffer(std::size_t count) {
-    if (!library_) {
-      private_.resize(std::max(private_.size(), count));
+    if (memory_ != Memory::kLibrary) {
+      if (count <= private_.size()) return private_.data();
+      registration_ = {};
+      private_.resize(count);
+      if (memory_ == Memory::kRegistered && count * sizeof(float) >= kShortestRegistered) {
+        registration_ = register_memory(private_.data(), count * sizeof(float));
+      }
       return private_.data();
     }
     if (count > shared_count_) {
@@ -163,7 +169,8 @@ class Worker {
     std::rename((path + ".new").c_str(), path.c_str());
   }
   void set_name(const std::string& value) { options_.name = value; }
-  void library(const std::string&) { library_ = true; }
+  void library(const std::string&) { memory_ = Memory::kLibrary; }
+  void registered(const std::string&) { memory_ = Memory::kRegistered; }
   // A timer whose signals interrupt system calls, every so many microseconds.
   void timer(const std::string& microseconds) {
     struct sigaction action {};
@@ -174,7 +181,7 @@ class Worker {
   }
   // Every collective and point-to-point, with `value` the largest count.
   void sums(const std::string& value) {
-    check_collectives(world(), value.empty() ? 10000 : std::stoul(value), library_);
+    check_collectives(world(), value.empty() ? 10000 : std::stoul(value), memory_);
     say("sums right");
   }
   // "number:count"
@@ -339,9 +346,10 @@ class Worker {
   std::optional<Communicator> communicator_;
   std::map<std::string, Communicator> others_;  // that are not used at the moment
   std::string used_;
-  bool library_ = false;
+  Memory memory_ = Memory::kPrivate;
   bool said_ = false;
   std::vector<float> private_;
+  Registration registration_;  // ends before the vector
   float* shared_ = nullptr;
   std::size_t shared_count_ = 0;
   std::jthread aborter_;  // before the communicator goes

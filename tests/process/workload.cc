@@ -45,10 +45,12 @@ void Workload::step(int number) {
 void Workload::collective(std::uint64_t choice) {
   const auto which = static_cast<Collective>(choice % kCollectives);
   const int root = static_cast<int>(choice / 64 % static_cast<std::uint64_t>(world_.ranks()));
-  check_collective(world_, which, count_of(choice / 1024), root, choice / 8192 % 2 == 1);
+  check_collective(world_, which, count_of(choice / 1024), root, static_cast<Memory>(choice / 8192 % 3));
 }
 
-void Workload::ring(std::uint64_t choice) { check_ring(world_, count_of(choice), choice / 64 % 2 == 1); }
+void Workload::ring(std::uint64_t choice) {
+  check_ring(world_, count_of(choice), static_cast<Memory>(choice / 64 % 3));
+}
 
 // All-reduces of integers of every width, now and then without a result.
 void Workload::integers(std::uint64_t choice) {

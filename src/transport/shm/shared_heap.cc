@@ -38,6 +38,11 @@ void* SharedHeap::allocate(std::size_t bytes) {
   return take(bytes, {bytes >= kHugePage ? kHugePage : kAlignment, 0}, "tutti::allocate");
 }
 
+std::byte* SharedHeap::allocate_for(std::uintptr_t address, std::size_t bytes) {
+  const std::size_t unit = bytes >= kHugePage ? kHugePage : std::max(kAlignment, page_size());
+  return take(round_up(bytes, kAlignment), {unit, address % unit}, "registered memory");
+}
+
 std::byte* SharedHeap::take(std::size_t bytes, Grid grid, const char* purpose) {
   const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
   for (const auto& arena : arenas_) {
@@ -114,7 +119,7 @@ void SharedHeap::deallocate(void* pointer) {
 void SharedHeap::hold(const Location& location) {
   const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
   Arena& arena = *arenas_[location.segment - 1];
-  const auto after = arena.used.upper_bound(location.offset);
+  const auto after = arena.used.upper_bound(location.anchor);
   if (after == arena.used.begin()) return;
   const auto [offset, bytes] = *std::prev(after);
   Arena::Held& held = arena.held[offset];
@@ -125,7 +130,7 @@ void SharedHeap::hold(const Location& location) {
 void SharedHeap::release(const Location& location) {
   const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
   Arena& arena = *arenas_[location.segment - 1];
-  auto held = arena.held.upper_bound(location.offset);
+  auto held = arena.held.upper_bound(location.anchor);
   if (held == arena.held.begin()) return;
   --held;
   if (--held->second.holds > 0) return;
@@ -155,7 +160,8 @@ std::optional<SharedHeap::Location> SharedHeap::find(const void* pointer, std::s
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   for (std::uint64_t i = 0; i < segments; ++i) {
     const auto begin = reinterpret_cast<std::uintptr_t>(spans_[i].begin);
-    if (address >= begin && address - begin + bytes <= spans_[i].bytes) return Location{i + 1, address - begin};
+    if (address < begin || address - begin + bytes > spans_[i].bytes) continue;
+    return Location{.segment = i + 1, .offset = address - begin, .anchor = address - begin, .end = spans_[i].bytes};
   }
   return std::nullopt;
 }

@@ -33,16 +33,30 @@ class SharedHeap {
   // Throws Error(kInvalidArgument) for a pointer that allocate() did not return, or returned to somebody before.
   void deallocate(void* pointer);
 
+  // Memory for pages that lie at this address as well: where huge pages can be mapped at both, they are. Not
+  // zero-filled. Freed by deallocate().
+  std::byte* allocate_for(std::uintptr_t address, std::size_t bytes);
+
+  // Where a buffer lies in a segment.
   struct Location {
-    std::uint64_t segment;
-    std::uint64_t offset;
+    std::uint64_t segment = 0;
+    std::uint64_t offset = 0;   // of its first byte, if that were there: modulo 2^64, it may lie before the segment
+    std::uint64_t anchor = 0;   // of the first byte that is there
+    std::uint64_t end = 0;      // nothing from this offset on is there
+    std::uint64_t missing = 0;  // bytes at the buffer's beginning that are private, before memory that was registered
+    bool registered = false;    // memory of the caller's that lies here, too: see RegisteredMemory
+
+    // Whether a part of the buffer is there for peers.
+    bool holds(std::uint64_t first, std::size_t bytes) const {
+      return first >= missing && offset + first + bytes <= end;
+    }
   };
   // Where [pointer, pointer + bytes) lies; nothing when it is not memory of this heap. A load and a branch while
   // nothing was ever allocated.
   std::optional<Location> find(const void* pointer, std::size_t bytes) const;
 
   // A peer may still write to the buffer at this place, though the call that said so has failed: it is not handed out
-  // again, whoever frees it, before as many release(). REQUIRES: memory that allocate() returned, not freed.
+  // again, whoever frees it, before as many release(). REQUIRES: memory that was allocated, not freed.
   void hold(const Location& location);
   void release(const Location& location);
 

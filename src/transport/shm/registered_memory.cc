@@ -1,0 +1,291 @@
+#include "transport/shm/registered_memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <mutex>
+
+#include "base/log.h"
+#include "transport/shm/pages.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+// Outputs shorter than this are compared, not written: a store takes the line from whoever has it in his cache.
+constexpr std::size_t kShortestWritten = 16 * 1024;
+
+void* pointer_to(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+[[noreturn]] void refuse(const void* memory, std::size_t bytes, const std::string& why) {
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("cannot register {} bytes at {}: {}", bytes, memory, why));
+}
+
+// Why pages cannot become shared, and what to do instead; "" when they can.
+std::string obstacle(const Mapping& mapping) {
+  const auto says = [&mapping](const char* what) {
+    return fmt::format("{:#x}-{:#x} ({}) {}", mapping.begin, mapping.end,
+                       mapping.name.empty() ? mapping.permissions : mapping.permissions + " " + mapping.name, what);
+  };
+  if (mapping.name.starts_with("/memfd:tutti")) {
+    return says("is memory of tutti already, which the ranks of the host share as it is");
+  }
+  if (mapping.permissions[3] != 'p')
+    return says("is shared already, but not by tutti: copy it to memory of tutti::allocate");
+  if (mapping.inode != 0) return says("belongs to a file or to huge pages set aside: use memory of tutti::allocate");
+  if (mapping.permissions[0] != 'r' || mapping.permissions[1] != 'w') return says("cannot be read and written");
+  if (mapping.permissions[2] == 'x') return says("holds code: only data is registered");
+  if (mapping.name.starts_with("[") && mapping.name != "[heap]" && !mapping.name.starts_with("[anon:")) {
+    return says("is not memory that a program allocates: only that is registered");
+  }
+  return "";
+}
+
+std::string there_is(std::size_t bytes, std::size_t left) {
+  return fmt::format(
+      "{} of {} registered bytes were unmapped or mapped anew before they were unregistered; what lies "
+      "there now is private: unregister memory first, then free it",
+      bytes - left, bytes);
+}
+
+std::uint64_t word_at(const std::byte* place) {
+  std::uint64_t word;
+  std::memcpy(&word, place, sizeof(word));
+  return word;
+}
+
+// Whether a write to one address is seen at the other. What was there before is there again.
+bool is_same_memory(std::byte* one, const std::byte* other) {
+  const std::uint64_t before = word_at(one);
+  const std::uint64_t changed = ~word_at(other);
+  keep_order();
+  std::memcpy(one, &changed, sizeof(changed));
+  keep_order();
+  const bool same = word_at(other) == changed;
+  keep_order();
+  std::memcpy(one, &before, sizeof(before));
+  keep_order();
+  return same;
+}
+
+}  // namespace
+
+RegisteredMemory& RegisteredMemory::of_process() {
+  // Never destroyed: registrations of static objects may end after it would be.
+  static RegisteredMemory& instance = *new RegisteredMemory;
+  return instance;
+}
+
+RegisteredMemory::RegisteredMemory() {
+  at_every_fork([] { of_process().in_child(); });
+}
+
+RegisteredMemory::Pages RegisteredMemory::add(void* memory, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  if (memory == nullptr) refuse(memory, bytes, "null is no memory");
+  if (bytes > PTRDIFF_MAX || address + bytes < address) refuse(memory, bytes, "it would end behind all memory");
+  const std::uintptr_t begin = round_up(address, page_size());
+  const std::uintptr_t end = std::max(begin, round_down(address + bytes, page_size()));
+  if (begin == end) {
+    refuse(memory, bytes,
+           fmt::format("no whole page of {} bytes lies in it: use memory of tutti::allocate", page_size()));
+  }
+  const std::lock_guard lock(process_lock(ProcessLock::kRegistrations));
+  refuse_overlap(begin, end);
+  std::uintptr_t known = begin;
+  for (const Mapping& mapping : own_mappings(begin, end)) {
+    if (mapping.begin > known) break;
+    if (const std::string why = obstacle(mapping); !why.empty()) refuse(memory, bytes, why);
+    known = mapping.end;
+  }
+  if (known < end) refuse(memory, bytes, fmt::format("there is no memory at {:#x}: was it freed?", known));
+
+  SharedHeap& heap = SharedHeap::of_process();
+  Entry entry;
+  entry.bytes = end - begin;
+  entry.shared = heap.allocate_for(begin, entry.bytes);
+  try {
+    entry.location = *heap.find(entry.shared, entry.bytes);
+    entry.descriptor = heap.offer(entry.location.segment).descriptor;
+    struct stat status {};
+    if (::fstat(entry.descriptor, &status) != 0) {
+      throw Error(ErrorCode::kSystem, fmt::format("cannot inspect shared memory: {}", std::strerror(errno)));
+    }
+    entry.inode = status.st_ino;
+    const auto place = entries_.emplace(begin, entry).first;
+    try {
+      share(begin, entry);
+      ranges_.insert({begin, end, entry.location.segment, entry.location.offset});
+    } catch (...) {
+      entries_.erase(place);
+      throw;
+    }
+  } catch (...) {
+    heap.deallocate(entry.shared);
+    throw;
+  }
+  return {static_cast<std::byte*>(pointer_to(begin)), entry.bytes};
+}
+
+void RegisteredMemory::refuse_overlap(std::uintptr_t begin, std::uintptr_t end) const {
+  const auto after = entries_.lower_bound(end);
+  if (after == entries_.begin()) return;
+  const auto& [other, entry] = *std::prev(after);
+  if (other + entry.bytes <= begin) return;
+  refuse(pointer_to(begin), end - begin,
+         fmt::format("{} of them overlap the {} bytes at {:#x}, which are registered: unregister those first",
+                     std::min(end, other + entry.bytes) - std::max(begin, other), entry.bytes, other));
+}
+
+// The same contents at the same address, in one step: who reads meanwhile sees no difference.
+void RegisteredMemory::share(std::uintptr_t begin, const Entry& entry) {
+  std::memcpy(entry.shared, pointer_to(begin), entry.bytes);
+  void* const mapped = ::mmap(pointer_to(begin), entry.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                              entry.descriptor, static_cast<off_t>(entry.location.offset));
+  if (mapped == MAP_FAILED) {
+    const int error = errno;
+    // Some kernels have taken away what was there before they find out that they cannot.
+    void* const again =
+        ::mmap(pointer_to(begin), entry.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (again == MAP_FAILED) {
+      log_line(LogLevel::kError, "the kernel took registered memory away and does not give it back: no way to go on");
+      std::abort();
+    }
+    std::memcpy(pointer_to(begin), entry.shared, entry.bytes);
+    throw Error(ErrorCode::kSystem, fmt::format("cannot register {} bytes at {:#x}: mapping them failed ({}; sysctl "
+                                                "vm.max_map_count bounds the mappings of a process)",
+                                                entry.bytes, begin, std::strerror(error)));
+  }
+#if defined(MADV_POPULATE_WRITE)
+  ::madvise(pointer_to(begin), entry.bytes, MADV_POPULATE_WRITE);  // saves page faults
+#endif
+}
+
+// The pieces of a registration that are still mapped to its memory, cut to its size.
+std::vector<Mapping> RegisteredMemory::what_is_left(std::uintptr_t begin, const Entry& entry) {
+  std::vector<Mapping> left = own_mappings(begin, begin + entry.bytes);
+  std::erase_if(left, [&](const Mapping& mapping) {
+    return mapping.inode != entry.inode || !mapping.name.starts_with("/memfd:tutti") ||
+           mapping.offset - mapping.begin != entry.location.offset - begin;
+  });
+  for (Mapping& mapping : left) {
+    mapping.begin = std::max(mapping.begin, begin);
+    mapping.end = std::min(mapping.end, begin + entry.bytes);
+  }
+  return left;
+}
+
+// Puts private pages with the same contents in place of these, in one step.
+void RegisteredMemory::make_private(const Mapping& pages, const Entry& entry, std::uintptr_t begin) {
+  const std::size_t bytes = pages.end - pages.begin;
+  void* const copy = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy != MAP_FAILED) {
+    const bool inherited = entry.made_in != fork_generation();
+    std::memcpy(copy, inherited ? pointer_to(pages.begin) : entry.shared + (pages.begin - begin), bytes);
+    if (::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pointer_to(pages.begin)) != MAP_FAILED) return;
+    ::munmap(copy, bytes);
+  }
+  throw Error(ErrorCode::kSystem, fmt::format("cannot unregister {} bytes at {:#x}: no private memory for them ({})",
+                                              bytes, pages.begin, std::strerror(errno)));
+}
+
+void RegisteredMemory::remove(std::byte* memory) {
+  const std::lock_guard lock(process_lock(ProcessLock::kRegistrations));
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  const auto found = entries_.find(begin);
+  if (found == entries_.end()) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{} is not registered", static_cast<void*>(memory)));
+  }
+  const Entry entry = found->second;
+  std::size_t left = 0;
+  for (const Mapping& pages : what_is_left(begin, entry)) {
+    make_private(pages, entry, begin);
+    left += pages.end - pages.begin;
+  }
+  if (entry.made_in == fork_generation()) ranges_.erase(begin);
+  entries_.erase(found);
+  SharedHeap::of_process().deallocate(entry.shared);
+  if (left < entry.bytes) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("memory at {}: {}", static_cast<void*>(memory), there_is(entry.bytes, left)));
+  }
+}
+
+std::optional<SharedHeap::Location> RegisteredMemory::find(const void* pointer, std::size_t bytes) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto range = ranges_.first_behind(address);
+  if (!range || range->begin >= address + bytes) return std::nullopt;
+  SharedHeap::Location location{.segment = range->segment,
+                                .offset = range->offset + (address - range->begin),
+                                .anchor = range->offset,
+                                .end = range->offset + (range->end - range->begin),
+                                .registered = true};
+  if (address >= range->begin) {
+    location.anchor = location.offset;
+  } else if (location.missing = range->begin - address; location.missing >= page_size()) {
+    return std::nullopt;
+  }
+  return location;
+}
+
+bool RegisteredMemory::is_there(const SharedHeap::Location& location, const void* pointer, std::size_t bytes,
+                                bool overwritten) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  // Offsets in the segment; those of words are multiples of a word's size, at both addresses.
+  const std::uint64_t first = round_up(location.anchor, kWord);
+  const std::uint64_t end = round_down(std::min(location.end, location.offset + bytes), kWord);
+  if (end < first + kWord) return true;
+  const std::uint64_t last = end - kWord;
+  const std::uint64_t third = round_down((last - first) / 3, kWord);
+  std::byte* const shared = SharedHeap::of_process().base(location.segment);
+  const auto own = [&](std::uint64_t place) {
+    return static_cast<const std::byte*>(
+        pointer_to(reinterpret_cast<std::uintptr_t>(pointer) + (place - location.offset)));
+  };
+  const std::array places{first, first + third, last - third, last};
+  const bool equal =
+      std::ranges::all_of(places, [&](auto place) { return word_at(shared + place) == word_at(own(place)); });
+  if (equal && (!overwritten || bytes < kShortestWritten || is_same_memory(shared + last, own(last)))) return true;
+
+  const std::lock_guard lock(process_lock(ProcessLock::kRegistrations));
+  const auto after = entries_.upper_bound(reinterpret_cast<std::uintptr_t>(own(first)));
+  if (after == entries_.begin()) return false;
+  const auto& [begin, entry] = *std::prev(after);
+  ranges_.erase(begin);
+  log_warn("memory at {:#x}: {}", begin, there_is(entry.bytes, 0));
+  return false;
+}
+
+void RegisteredMemory::check(const void* pointer, std::size_t bytes) {
+  const auto location = find(pointer, bytes);
+  if (!location) return;
+  const std::lock_guard lock(process_lock(ProcessLock::kRegistrations));
+  const auto* const first = static_cast<const std::byte*>(pointer) + location->missing;
+  const auto after = entries_.upper_bound(reinterpret_cast<std::uintptr_t>(first));
+  if (after == entries_.begin()) return;
+  const auto& [begin, entry] = *std::prev(after);
+  std::size_t left = 0;
+  for (const Mapping& pages : what_is_left(begin, entry)) left += pages.end - pages.begin;
+  if (left == entry.bytes) return;
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("memory at {:#x}: {}", begin, there_is(entry.bytes, left)));
+}
+
+// Under all locks: nothing here may take one.
+void RegisteredMemory::in_child() {
+  ranges_.clear();
+  for (auto& [begin, entry] : entries_) {
+    for (const Mapping& pages : what_is_left(begin, entry)) {
+      ::mmap(pointer_to(pages.begin), pages.end - pages.begin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+             entry.descriptor, static_cast<off_t>(entry.location.offset + (pages.begin - begin)));
+    }
+  }
+}
+
+}  // namespace tutti
