@@ -280,6 +280,7 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   selection.parameters = fit(parts.distances.measured(), parts.tuning,
                              parts.layout.groups > 1 ? std::optional(grouping.within) : std::nullopt)
                              .parameters;
+  selection.parameters.turn_ns = turn_ns(parts.ranks_per_thread);
   selection.choices = parts.tuning.choices;
   parts.selector = std::make_unique<Selector>(parts.layout, selection);
 
@@ -323,7 +324,8 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   parts.group = std::make_unique<HostGroup>(join_host_group(request));
   reserve_area(*parts.group);
   const std::vector<RankFacts> known = facts.by_rank();
-  parts.spin = enough_hardware_threads(parts.group->members, known);
+  parts.spin = ranks_per_thread(parts.group->members, known) == 1;
+  parts.ranks_per_thread = most_ranks_per_thread(*parts.group, known);
   parts.distances = find_distances(*parts.group, known, control, *parts.health, deadline);
   complete(parts, config, options, membership.rank);
 
