@@ -162,6 +162,8 @@ std::vector<double> Measurement::single_calls(int count) {
     // Without a common moment, each rank's own time.
     begins[i] = rank_.shares_clock ? begin : 0;
     ends[i] = now_us() - (rank_.shares_clock ? 0 : begin);
+    // Who has ended first must not touch its buffers on the processor that another needs to end.
+    if (!rank_.shares_clock) rank_.meter.barrier();
     if (options_.touch) use(variant);
     variant = (variant + 1) % kVariants;
     ++verdict_.iteration;

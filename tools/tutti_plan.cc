@@ -89,16 +89,23 @@ Request parse(std::span<const std::string_view> words) {
   const Tuning tuning = load_tuning(config.text(Setting::kTuningFile));
   const int per_host = (request.ranks + request.hosts - 1) / request.hosts;
   Fitted fitted;
+  std::size_t threads = static_cast<std::size_t>(per_host);
   if (machine) {
     if (request.hosts > 1) arguments.reject("--on shows one host, and --hosts must be 1");
-    const Distances distances = spread(load(*machine), request.ranks);
+    const Machine shown = load(*machine);
+    threads = shown.usable.size();
+    const Distances distances = spread(shown, request.ranks);
     const Distances::Grouping grouping = distances.grouping();
     request.group_of = grouping.group_of;
     fitted =
         fit(distances.measured(), tuning, grouping.group_of.empty() ? std::nullopt : std::optional(grouping.within));
   } else {
     fitted = fit(elsewhere ? MeasuredHost{} : probe_host(per_host), tuning);
+    if (!elsewhere) threads = machine_of_process().usable.size();
   }
+  const std::size_t on_each = threads == 0 ? 1 : (static_cast<std::size_t>(per_host) + threads - 1) / threads;
+  fitted.parameters.turn_ns = turn_ns(static_cast<int>(on_each));
+  if (on_each > 1) fitted.origins.push_back({"turn_ns", fitted.parameters.turn_ns, Origin::kDefault});
   request.options.parameters = fitted.parameters;
   request.options.choices = tuning.choices;
   request.parameters = std::move(fitted.origins);

@@ -123,6 +123,8 @@ def measure(collective, size, rank, ranks, start):
         begin = start()
         call()
         end = time.perf_counter_ns()
+        if not start.spins:
+            start.barrier()
         if i >= 0:
             begins[i], ends[i] = (begin, end) if start.spins else (0, end - begin)
     dist.all_reduce(begins, dist.ReduceOp.MAX)

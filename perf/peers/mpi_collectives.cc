@@ -129,7 +129,10 @@ void measure(const Collective& collective, const Rank& me, std::size_t bytes) {
     begin_together(me, start, span[0]);
     collective.call(me, input.data(), output.data(), shape.count);
     span[1] = tutti::perf::now_us();
-    if (!me.has_processor) span[1] -= std::exchange(span[0], 0);  // ranks take turns: each one's own time
+    if (!me.has_processor) {  // ranks take turns: each one's own time, without what others do after the call
+      span[1] -= std::exchange(span[0], 0);
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
     double latest[2] = {};
     MPI_Reduce(span, latest, 2, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     if (i >= 0) times.push_back(latest[1] - latest[0]);

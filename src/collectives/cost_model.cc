@@ -6,7 +6,8 @@
 namespace tutti {
 namespace {
 
-constexpr double kInlineBytes = 96;  // that travel in a line of shared memory
+constexpr double kInlineBytes = 96;      // that travel in a line of shared memory
+constexpr double kTurnOfRank_ns = 2000;  // with what it does before it waits
 
 }  // namespace
 
@@ -17,6 +18,8 @@ Cost cost_of(const Algorithm& algorithm, const Layout& layout, double bytes) {
   return cost;
 }
 
+double turn_ns(int ranks_per_thread) { return ranks_per_thread > 1 ? kTurnOfRank_ns * ranks_per_thread : 0; }
+
 Prediction predict(const Cost& cost, const Cut& cut, const CostParameters& parameters) {
   const double passes = cost.flows ? 1 : std::max(cut.rounds / cut.channels, 1.0);
   const auto transfer = [&](const Cost::Link& link, const LinkParameters& kind) {
@@ -25,7 +28,8 @@ Prediction predict(const Cost& cost, const Cut& cut, const CostParameters& param
   // What lies in a slot comes a line later than the line that says so.
   const double lines = cut.chunk_bytes > kInlineBytes ? 2 : 1;
   Prediction prediction;
-  prediction.latency = passes * (cost.local.hops * lines * parameters.local.latency_ns +
+  prediction.latency = passes * ((cost.local.hops + cost.across.hops) * parameters.turn_ns +
+                                 cost.local.hops * lines * parameters.local.latency_ns +
                                  cost.across.hops * lines * parameters.across.latency_ns +
                                  cost.remote.hops * parameters.remote.latency_ns);
   prediction.handling =

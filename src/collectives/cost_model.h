@@ -4,7 +4,8 @@
 
 // Predicts how long a call takes from its algorithm's Cost:
 //
-//   time = hops·latency·passes + rounds·(messages·handling + steps·overhead) + (fill·chunk + bytes) / bandwidth
+//   time = hops·(latency + turn)·passes + rounds·(messages·handling + steps·overhead) + (fill·chunk + bytes) /
+//   bandwidth
 //          + copied bytes / copy rate + reduced bytes / reduction rate
 //
 // summed over link classes. passes is 1 where rounds flow, else the rounds of one channel: each waits for its hops. On
@@ -28,7 +29,13 @@ struct CostParameters {
   double copied_bytes_per_ns = 80;
   double reduced_bytes_per_ns = 80;
   LinkParameters across{230, 15, 20};  // between groups of one host; where there are none nothing is counted there
+  double turn_ns = 0;                  // see turn_ns()
 };
+
+// What a hop on a host takes where so many ranks take turns on a hardware thread: before a rank has what it waits for,
+// each of them has come to run. 1: nothing, each has its own. Two virtual cores: a switch takes 1.1 µs; one_shot
+// overtakes two_shot at 80 KiB with 4 ranks and 50 KiB with 8.
+double turn_ns(int ranks_per_thread);
 
 // How a call is cut.
 struct Cut {

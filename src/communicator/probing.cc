@@ -8,14 +8,19 @@
 namespace tutti {
 namespace {
 
-// Whether some host has several ranks that may spin.
-bool somebody_measures(const HostGroup& group, std::span<const RankFacts> facts) {
-  std::vector<std::vector<int>> members_of(facts.size());  // by leader
-  for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+// The ranks of each host, by its leader.
+std::vector<std::vector<int>> members_of_hosts(const HostGroup& group, std::size_t ranks) {
+  std::vector<std::vector<int>> members_of(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
     members_of[static_cast<std::size_t>(group.leader_of[rank])].push_back(static_cast<int>(rank));
   }
-  return std::ranges::any_of(members_of, [facts](const std::vector<int>& members) {
-    return members.size() > 1 && enough_hardware_threads(members, facts);
+  return members_of;
+}
+
+// Whether some host has several ranks that may spin.
+bool somebody_measures(const HostGroup& group, std::span<const RankFacts> facts) {
+  return std::ranges::any_of(members_of_hosts(group, facts.size()), [facts](const std::vector<int>& members) {
+    return members.size() > 1 && ranks_per_thread(members, facts) == 1;
   });
 }
 
@@ -35,14 +40,22 @@ LinkProbeResult probe(const HostGroup& group, std::span<const RankFacts> facts, 
 
 }  // namespace
 
-bool enough_hardware_threads(std::span<const int> members, std::span<const RankFacts> facts) {
+int ranks_per_thread(std::span<const int> members, std::span<const RankFacts> facts) {
   std::set<int> usable;
   for (const int member : members) {
     const auto& threads = facts[static_cast<std::size_t>(member)].usable;
     usable.insert(threads.begin(), threads.end());
-    if (members.size() <= usable.size()) return true;
+    if (members.size() <= usable.size()) return 1;
   }
-  return false;
+  const std::size_t threads = std::max<std::size_t>(usable.size(), 1);
+  return std::max(static_cast<int>((members.size() + threads - 1) / threads), 1);
+}
+
+int most_ranks_per_thread(const HostGroup& group, std::span<const RankFacts> facts) {
+  int most = 1;
+  for (const auto& members : members_of_hosts(group, facts.size()))
+    most = std::max(most, ranks_per_thread(members, facts));
+  return most;
 }
 
 Distances find_distances(const HostGroup& group, std::span<const RankFacts> facts, ControlPlane& control,
@@ -59,7 +72,7 @@ Distances find_distances(const HostGroup& group, std::span<const RankFacts> fact
   if (!measured) return Distances(std::move(ranks));
 
   std::vector<std::byte> mine;
-  if (group.members.size() > 1 && enough_hardware_threads(group.members, facts)) {
+  if (group.members.size() > 1 && ranks_per_thread(group.members, facts) == 1) {
     mine = encode_measurements(probe(group, facts, health), group.members);
   }
   std::size_t from = 0;

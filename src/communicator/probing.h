@@ -18,9 +18,11 @@ struct RankFacts {
   CpuPlace place;
 };
 
-// Whether each of these ranks, which share a host, has a hardware thread: only then may they spin. Launchers bind each
-// rank to its own, so what one rank may use says nothing about the others.
-bool enough_hardware_threads(std::span<const int> members, std::span<const RankFacts> facts);
+// How many of these ranks, which share a host, take turns on a hardware thread: 1 where each has one, and only then may
+// they spin. Launchers bind each rank to its own, so what one rank may use says nothing about the others.
+int ranks_per_thread(std::span<const int> members, std::span<const RankFacts> facts);
+// The same of the host where it is most; the same on all ranks.
+int most_ranks_per_thread(const HostGroup& group, std::span<const RankFacts> facts);
 
 // Measures the distances between the ranks of this rank's host and tells them to all ranks. Collective; where no host
 // has several ranks that may spin nothing is measured, nor exchanged. A few milliseconds; throws Error.

@@ -45,10 +45,14 @@ Session::Session(Parts parts)
           self(parts.name), [this] { return statistics(); }, config_.text(Setting::kDumpDir), process_.get()})),
       context_({self(parts.name), *report_, transports_, *sleepers_, parts.spin, parts.timeout,
                 config_.duration(Setting::kStallWarning), config_.integer(Setting::kCheck) != 0}),
-      collectives_(context_, {layout_, parts.reproducible, *selector_, channels_,
-                              progress_word(group_->layout, group_->segment.data(), group_->own_area),
-                              started_word(group_->layout, group_->segment.data(), group_->own_area), arrivals_}),
+      collectives_(context_,
+                   {layout_, parts.reproducible, *selector_, channels_,
+                    progress_word(group_->layout, group_->segment.data(), group_->own_area),
+                    started_word(group_->layout, group_->segment.data(), group_->own_area),
+                    parts.spin ? nullptr : &processor_word(group_->layout, group_->segment.data(), group_->own_area),
+                    arrivals_}),
       transfers_(context_, *point_to_point_),
+      ranks_per_thread_(parts.ranks_per_thread),
       setup_seconds_(parts.setup_seconds),
       discovery_seconds_(parts.discovery_seconds) {
   if (!process_) return;
@@ -84,8 +88,8 @@ void Session::silence() {
 }
 
 Heritage Session::heritage() const {
-  return {*control_,       *health_,  config_, group_->leader_of, group_->layout.large_ring_bytes,
-          context_.spin(), distances_};
+  return {*control_,       *health_,          config_,   group_->leader_of, group_->layout.large_ring_bytes,
+          context_.spin(), ranks_per_thread_, distances_};
 }
 
 std::string Session::plan_text(Collective collective, std::size_t count, DataType type) const {

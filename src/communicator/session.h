@@ -109,6 +109,7 @@ class Session {
   std::mutex leaving_;  // guards the next
   bool left_ = false;   // nobody can be told anything any more
   Word splits_{0};
+  const int ranks_per_thread_;
   double setup_seconds_;
   double discovery_seconds_;
 };

@@ -298,6 +298,7 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   selection.parameters = fit(parts.distances.measured(), parts.tuning,
                              parts.layout.groups > 1 ? std::optional(grouping.within) : std::nullopt)
                              .parameters;
+  selection.parameters.turn_ns = turn_ns(parts.ranks_per_thread);
   selection.choices = parts.tuning.choices;
   parts.selector = std::make_unique<Selector>(parts.layout, selection);
 
@@ -347,7 +348,8 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   parts.group = std::make_unique<HostGroup>(join_host_group(request));
   reserve_area(*parts.group);
   const std::vector<RankFacts> known = facts.by_rank();
-  parts.spin = enough_hardware_threads(parts.group->members, known);
+  parts.spin = ranks_per_thread(parts.group->members, known) == 1;
+  parts.ranks_per_thread = most_ranks_per_thread(*parts.group, known);
   opening.enters("measures its host", true);
   parts.distances = find_distances(*parts.group, known, control, *parts.health, deadline);
   opening.enters("prepares its calls", false);

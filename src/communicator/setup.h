@@ -35,7 +35,8 @@ struct Session::Parts {
   Tuning tuning;
   std::unique_ptr<OpeningWatch> opening;  // null: there was nobody to wait for, or it was split off
   std::unique_ptr<ControlPlane> control;
-  bool spin = true;
+  bool spin = true;                      // every rank of this host has a hardware thread
+  int ranks_per_thread = 1;              // of the host where it is most
   std::chrono::milliseconds timeout{0};  // of calls without a limit of their own; 0: none
   double setup_seconds = 0;
   double discovery_seconds = 0;
@@ -53,6 +54,7 @@ struct Heritage {
   std::span<const int> host_of;  // of every rank: equal where ranks share memory
   std::uint64_t ring_bytes;
   bool spin;
+  int ranks_per_thread;
   const Distances& distances;
 };
 
@@ -64,8 +66,7 @@ SegmentLayout segment_layout(const Config& config, int ranks, std::uint64_t ring
 void reserve_area(const HostGroup& group);
 
 // Makes what is missing of the parts once members know each other (health, control), their hosts (group, whose area is
-// reserved, and spin) and distances.
-// Throws Error.
+// reserved, spin and ranks_per_thread) and distances. Throws Error.
 void complete(Session::Parts& parts, const Config& config, const Options& options, int rank);
 
 // Makes a communicator out of its members: they meet, find out which of them share memory, agree on what decides how

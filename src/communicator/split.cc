@@ -109,6 +109,7 @@ class Split {
     parts.group = std::make_unique<HostGroup>(std::move(group));
     reserve_area(*parts.group);
     parts.spin = heritage_.spin;
+    parts.ranks_per_thread = heritage_.ranks_per_thread;
     parts.tuning = std::move(tuning_);
     parts.distances = heritage_.distances.among(members);
     complete(parts, config_, options_, subset.rank);

@@ -58,7 +58,7 @@ struct ExecutorParts {
   Word& progress;                // this rank's word that peers read when they lack credit
   Word* started = nullptr;       // the last call begun, for peers that wait; null: nobody asks
   OperationLog* log = nullptr;   // null: calls are not entered
-  bool spin = true;              // there is a core for every rank of the host
+  Word* processor = nullptr;     // where this rank says on which processor it runs; null: there is one for every rank
   Sleepers* sleepers = nullptr;  // null: no rank of this host sleeps
 };
 

@@ -19,9 +19,6 @@ namespace {
 
 constexpr std::size_t kLineBytes = 64;                   // ranks write to cache lines of their own
 constexpr std::size_t kShortestShared = Line::kPayload;  // shorter blocks travel in the line itself
-// How often a straight line looks for a message that is late: a few microseconds. Whoever is later than that may need
-// this core. With more ranks than cores he mostly does: looking even a few times more costs more than it saves.
-constexpr int kLooks = 64;
 // After so many calls of progress() that did no step, the credit that is still owed is told: it costs a store to a line
 // that the peer reads only when it lacks credit.
 constexpr std::uint32_t kIdleTurns = 16;
@@ -134,6 +131,7 @@ Progress HostExecutor::repeat(Call& call) {
 void HostExecutor::begin(Call& call) {
   idle_turns_ = 0;
   if (started_ != nullptr) note(*started_, call.sequence);  // seen by Arrivals at the other ranks of the host
+  if (neighbours_.share()) neighbours_.tell();
   for (int channel = 0; channel < call.channels; ++channel) {
     call.cursors[static_cast<std::size_t>(channel)] = {static_cast<std::size_t>(channel), 0, 0, false};
   }
@@ -143,7 +141,7 @@ void HostExecutor::begin(Call& call) {
 bool HostExecutor::go_straight(Call& call) {
   call.straight_line = false;
   const bool done = run_straight_line(
-      call, *channels_.front(), [](const Step&) {}, [&] { enter_in_log(call, true); }, looks_);
+      call, *channels_.front(), [](const Step&) {}, [&] { enter_in_log(call, true); }, neighbours_);
   if (done) {
     tell_progress(call.sequence);  // as finish() does, which has no transports and no buffers to wait for here
   } else {

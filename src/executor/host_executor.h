@@ -7,6 +7,7 @@
 
 #include "executor/distance_watch.h"
 #include "executor/executor.h"
+#include "executor/neighbours.h"
 #include "executor/straight_line.h"
 
 namespace tutti {
@@ -22,7 +23,7 @@ class HostExecutor final : public Executor {
         started_(parts.started),
         log_(parts.log),
         sleepers_(parts.sleepers),
-        looks_(parts.spin ? kStraightLineLooks : 1) {}
+        neighbours_(parts.processor) {}
   HostExecutor(const HostExecutor&) = delete;
   HostExecutor& operator=(const HostExecutor&) = delete;
   ~HostExecutor() override;
@@ -73,7 +74,7 @@ class HostExecutor final : public Executor {
   Word* started_;
   OperationLog* log_;
   Sleepers* sleepers_;
-  const int looks_;  // of a straight line, for a message
+  const Neighbours neighbours_;
   Mismatch mismatch_;
   // An output that peers may write to until they have ended a call.
   struct Lent {

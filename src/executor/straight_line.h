@@ -5,13 +5,18 @@
 
 #include "executor/call.h"
 #include "executor/channel.h"
+#include "executor/neighbours.h"
 #include "reduce/ready_reduction.h"
 #include "transport/messages.h"
 
 namespace tutti {
 
 inline constexpr std::size_t kMostStraightLinePeers = 15;
-inline constexpr int kStraightLineLooks = 64;  // a few microseconds: whoever is later than that may need this core
+// How often it looks for messages that are late: a few microseconds. Whoever is later than that may need this
+// processor.
+inline constexpr int kStraightLineLooks = 64;
+// How often it gives the processor away for a neighbour: each of them comes to run once.
+inline constexpr int kStraightLineYields = 4;
 inline constexpr std::size_t kLongestStraightLine = 4096;  // bytes; beyond, the interpreter costs nothing in comparison
 
 // Short calls among few ranks that share memory, without what the interpreter must be ready for: values are one chunk
@@ -29,13 +34,12 @@ inline constexpr std::size_t kLongestStraightLine = 4096;  // bytes; beyond, the
 template <class Trace, class Shadow>
 class StraightLine {
  public:
-  // looks: how often it looks for a message that is not there yet.
-  StraightLine(Call& call, Channel& channel, Trace& trace, Shadow& in_the_shadow, int looks)
+  StraightLine(Call& call, Channel& channel, Trace& trace, Shadow& in_the_shadow, const Neighbours& neighbours)
       : call_(call),
         channel_(channel),
         trace_(trace),
         in_the_shadow_(in_the_shadow),
-        looks_(looks),
+        neighbours_(neighbours),
         bytes_(call.straight.bytes) {}
 
   // Whether all steps were performed.
@@ -95,7 +99,9 @@ class StraightLine {
   }
 
   bool receive(const Step& step) {
-    Endpoint& endpoint = *channel_.peers(step.from).endpoints.front();
+    const Peers from = channel_.peers(step.from);
+    if (neighbours_.share() && !let_neighbours_come(from)) return false;
+    Endpoint& endpoint = *from.endpoints.front();
     const std::byte* value = await(endpoint, bytes_of(step));
     if (value == nullptr) return false;
     copy(step, value);
@@ -108,6 +114,7 @@ class StraightLine {
     const bool contributes = step.source_space != Space::kNone;
     const std::size_t bytes = bytes_of(step);
     if (sent_) cast_shadow();
+    if (neighbours_.share() && !let_neighbours_come(from)) return false;
     if (bytes > 0) look_up(static_cast<int>(from.endpoints.size()) + (contributes ? 1 : 0), step.last != 0);
     std::array<const void*, kMostStraightLinePeers + 1> sources;
     std::size_t count = 0;
@@ -135,7 +142,7 @@ class StraightLine {
   const std::byte* await(const Endpoint& endpoint, std::size_t bytes) {
     if (sent_) cast_shadow();
     const Line* line = arrived(endpoint);
-    for (int looks = 0; line == nullptr && looks < looks_; ++looks) {
+    for (int looks = 0; line == nullptr && looks < kStraightLineLooks; ++looks) {
       cast_shadow();
       relax_cpu();
       line = arrived(endpoint);
@@ -146,6 +153,19 @@ class StraightLine {
     if (bytes <= Line::kPayload) return descriptor.way == Way::kInline ? line->payload : nullptr;
     if (descriptor.way != Way::kSlot || !lies_in_slots(endpoint, descriptor)) return nullptr;
     return endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
+  }
+
+  // Gives the processor away until the messages of all neighbours are there; false: they are late. The lines of others
+  // are not looked at before: they are about to be written. (Inlined, it would make calls slower that never come here.)
+  [[gnu::noinline]] bool let_neighbours_come(const Peers& from) {
+    for (const Endpoint* endpoint : from.endpoints) {
+      while (neighbours_.may_include(*endpoint) && arrived(*endpoint) == nullptr) {
+        if (yields_++ == kStraightLineYields) return false;
+        cast_shadow();
+        neighbours_.let_run();
+      }
+    }
+    return true;
   }
 
   static void take(Endpoint& endpoint) {
@@ -180,8 +200,9 @@ class StraightLine {
   Channel& channel_;
   Trace& trace_;
   Shadow& in_the_shadow_;
-  const int looks_;
+  const Neighbours neighbours_;
   const std::size_t bytes_;
+  int yields_ = 0;
   bool sent_ = false;
   bool shadow_cast_ = false;
 };
@@ -189,8 +210,8 @@ class StraightLine {
 // Whether all steps were performed.
 template <class Trace, class Shadow>
 bool run_straight_line(Call& call, Channel& channel, Trace trace, Shadow in_the_shadow,
-                       int looks = kStraightLineLooks) {
-  return StraightLine<Trace, Shadow>(call, channel, trace, in_the_shadow, looks).run();
+                       const Neighbours& neighbours = Neighbours(nullptr)) {
+  return StraightLine<Trace, Shadow>(call, channel, trace, in_the_shadow, neighbours).run();
 }
 
 }  // namespace tutti

@@ -57,6 +57,8 @@ struct Endpoint {
   const Word* taken_in = nullptr;   // the transport has read the messages up to here; null: the peer reads them itself
   const Word* progress_in = nullptr;  // the peer has finished all calls up to here, or kWithdrawn; null: it never says
 
+  const Word* processor_in = nullptr;  // where the peer ran last: processor_word(); null: on another host
+
   PeerSegments* segments = nullptr;     // the peer's memory that this rank can read and write; null: none
   const Word* confirmed_in = nullptr;   // peer -> this rank: bit s is set once it maps segment s; null: never
   std::uint64_t confirmed = 0;          // the same, as far as this rank has looked

@@ -43,6 +43,19 @@ TEST(CostModel, PaysHopsInEveryRoundOfAChannelUnlessRoundsFlow) {
   EXPECT_EQ(predict(cost, cut, kRound).latency, 3000);
 }
 
+TEST(CostModel, LetsARankTakeItsTurnBeforeEachHopWithinAHost) {
+  EXPECT_EQ(turn_ns(1), 0);
+  EXPECT_GT(turn_ns(4), turn_ns(2));
+  Cost cost;
+  cost.local.hops = 2;
+  cost.across.hops = 1;
+  cost.remote.hops = 1;
+  CostParameters parameters = kRound;
+  const double without = predict(cost, {}, parameters).latency;
+  parameters.turn_ns = 5000;
+  EXPECT_EQ(predict(cost, {}, parameters).latency, without + 3 * 5000);
+}
+
 TEST(CostModel, FillsAPipelineWithFirstChunks) {
   Cost cost;
   cost.local.bytes = 1000;

@@ -127,6 +127,18 @@ TEST(Selector, SlicesLargeReductionsAndNotTheSmallest) {
   EXPECT_NE(chosen(wider, Collective::kAllReduce, 16 << 10), "one_shot");
 }
 
+TEST(Selector, TakesFewStepsWhereRanksTakeTurnsOnAHardwareThread) {
+  const Placement placement(8);
+  SelectorOptions options;
+  const Selector alone(placement.layout(0), options);
+  EXPECT_EQ(chosen(alone, Collective::kAllReduce, 16 << 10), "two_shot");
+  options.parameters.turn_ns = turn_ns(4);
+  const Selector sharing(placement.layout(0), options);
+  EXPECT_EQ(chosen(sharing, Collective::kAllReduce, 16 << 10), "one_shot");
+  EXPECT_EQ(chosen(sharing, Collective::kAllReduce, 1 << 20), "two_shot");
+  EXPECT_NE(sharing.hash(), alone.hash());
+}
+
 TEST(Selector, GoesThroughHostsOnceWhereManyRanksShareThem) {
   const Placement placement = even_placement(64, 4);
   const Selector selector(placement.layout(0), {});

@@ -116,9 +116,14 @@ TEST(Probing, IsDoneOnlyWhereEveryRankOfAHostHasAHardwareThread) {
   const std::vector<int> both = {0, 1};
   const std::vector<int> one = {1};
   const std::array<RankFacts, 3> facts = {RankFacts{both, {}}, {both, {}}, {one, {}}};
-  EXPECT_TRUE(enough_hardware_threads(std::array{0, 1}, facts));
-  EXPECT_TRUE(enough_hardware_threads(std::array{0, 2}, facts));
-  EXPECT_FALSE(enough_hardware_threads(std::array{0, 1, 2}, facts));
+  EXPECT_EQ(ranks_per_thread(std::array{0, 1}, facts), 1);
+  EXPECT_EQ(ranks_per_thread(std::array{0, 2}, facts), 1);
+  EXPECT_EQ(ranks_per_thread(std::array{0, 1, 2}, facts), 2);
+  HostGroup group;
+  group.leader_of = {0, 0, 2};
+  EXPECT_EQ(most_ranks_per_thread(group, facts), 1);
+  group.leader_of = {0, 0, 0};
+  EXPECT_EQ(most_ranks_per_thread(group, facts), 2);
 }
 
 // Ranks on a machine, each bound to the hardware threads named.

@@ -3,8 +3,11 @@
 #include "executor/straight_line.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +15,19 @@
 #include "collectives/registry.h"
 #include "executor/guarded_call.h"
 #include "support/world.h"
+
+namespace {
+
+// What happens when a rank of these tests gives its processor away.
+std::function<void()> when_yielding;
+
+}  // namespace
+
+// In place of the system's.
+extern "C" int sched_yield() noexcept {
+  if (when_yielding) when_yielding();
+  return static_cast<int>(::syscall(SYS_sched_yield));
+}
 
 namespace tutti {
 namespace {
@@ -223,6 +239,84 @@ TEST(StraightLine, IsForShortCallsOfOneRound) {
   GuardedCall rounds(world, 0, {&algorithm, 0, 1024, false, kChunkBytes / 4, 1, Buffers::kPrivate}, 1);
   rounds.start();
   EXPECT_FALSE(rounds.call().straight_line);
+}
+
+constexpr std::uint64_t kElsewhere = 1 << 20;  // a processor that this machine does not have
+
+// Rank 0 of three goes in a straight line, with peers where they are said to run last; 0: nobody knows.
+class StraightLineOfThree : public testing::Test {
+ protected:
+  StraightLineOfThree() : calls_(world_, setup_, 1) {
+    for (const int peer : {1, 2}) {
+      Word& processor = processors_[static_cast<std::size_t>(peer)];
+      note(processor, kElsewhere);
+      world_.channel(0, 0).endpoint(peer).processor_in = &processor;
+    }
+  }
+  ~StraightLineOfThree() override { when_yielding = nullptr; }
+
+  void put(int peer, std::uint64_t processor) { note(processors_[static_cast<std::size_t>(peer)], processor); }
+  void run(int peer) { world_.executor(peer).progress(calls_[peer]); }
+  // Whether it got to the end.
+  bool go() {
+    Neighbours neighbours(&processors_[0]);
+    neighbours.tell();
+    calls_[0].straight_line = false;
+    return run_straight_line(
+        calls_[0], world_.channel(0, 0), [](const Step&) {}, [] {}, neighbours);
+  }
+
+  World world_{3, {}};
+  const CallSetup setup_{
+      find_algorithm(Collective::kAllReduce, "one_shot"), 0, 2, false, kChunkBytes, 1, Buffers::kPrivate};
+  Calls calls_;
+  std::array<Word, 3> processors_{};
+};
+
+TEST_F(StraightLineOfThree, GivesTheProcessorToANeighbourAndGoesOnWhenItHasCome) {
+  put(1, 0);
+  run(2);
+  int yields = 0;
+  when_yielding = [&] {
+    if (++yields == 2) run(1);
+  };
+  EXPECT_TRUE(go());
+  EXPECT_EQ(yields, 2);
+  calls_.finish();
+}
+
+TEST_F(StraightLineOfThree, KeepsTheProcessorWhileItWaitsForRanksElsewhere) {
+  put(1, 0);
+  run(1);
+  int yields = 0;
+  when_yielding = [&] { ++yields; };
+  EXPECT_FALSE(go()) << "nobody runs rank 2";
+  EXPECT_EQ(yields, 0);
+  calls_.finish();
+}
+
+TEST_F(StraightLineOfThree, LeavesTheCallToTheInterpreterWhenANeighbourDoesNotCome) {
+  put(1, 0);
+  run(2);
+  int yields = 0;
+  when_yielding = [&] { ++yields; };
+  EXPECT_FALSE(go());
+  EXPECT_EQ(yields, kStraightLineYields);
+  calls_.finish();
+}
+
+TEST(Neighbours, AreAllRanksOfTheHostThatMayRunHere) {
+  Word own{0}, processor{0};
+  const Neighbours neighbours(&own);
+  neighbours.tell();
+  Endpoint peer;
+  peer.processor_in = &processor;
+  EXPECT_TRUE(neighbours.may_include(peer)) << "it has not said where it runs";
+  note(processor, peek(own));
+  EXPECT_TRUE(neighbours.may_include(peer));
+  note(processor, kElsewhere);
+  EXPECT_FALSE(neighbours.may_include(peer));
+  EXPECT_FALSE(Neighbours(nullptr).share());
 }
 
 }  // namespace

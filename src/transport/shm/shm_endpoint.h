@@ -22,6 +22,7 @@ inline void connect_shared_memory(Endpoint& endpoint, const SegmentLayout& layou
   endpoint.credit_out = &reinterpret_cast<PaddedWord*>(own + layout.credit(connection, peer_area))->word;
   endpoint.credit_in = &reinterpret_cast<PaddedWord*>(peer + layout.credit(connection, own_area))->word;
   endpoint.progress_in = &reinterpret_cast<PaddedWord*>(peer + layout.progress())->word;
+  endpoint.processor_in = reinterpret_cast<const Word*>(peer + layout.processor());
   endpoint.confirmed_in = reinterpret_cast<Word*>(peer + layout.confirmed(own_area));
   endpoint.window = layout.window;
 }
@@ -33,6 +34,12 @@ inline Word& progress_word(const SegmentLayout& layout, std::byte* segment, std:
 // The last collective that a member has begun: for whoever wonders why nothing comes from it.
 inline Word& started_word(const SegmentLayout& layout, std::byte* segment, std::uint32_t area) {
   return *reinterpret_cast<Word*>(segment + layout.area(area) + layout.started());
+}
+
+// The processor, from 1, on which a member was last seen running; 0: it has not said. Only where ranks share
+// processors.
+inline Word& processor_word(const SegmentLayout& layout, std::byte* segment, std::uint32_t area) {
+  return *reinterpret_cast<Word*>(segment + layout.area(area) + layout.processor());
 }
 
 // Where this rank confirms to a peer which of its segments it can read.
