@@ -31,8 +31,9 @@ class CollectiveCalls {
     bool reproducible;
     const Selector& selector;
     std::span<const std::unique_ptr<Channel>> channels;
-    Word& progress;  // this rank's word that peers read when they lack credit
-    Word& started;   // and the one that they read when they wait for this rank
+    Word& progress;   // this rank's word that peers read when they lack credit
+    Word& long_call;  // the last long one that it has begun
+    Word& started;    // and the one that they read when they wait for this rank
     Arrivals& arrivals;
   };
   CollectiveCalls(CallContext& context, const Parts& parts);

@@ -46,6 +46,7 @@ Session::Session(Parts parts)
                 config_.duration(Setting::kStallWarning)}),
       collectives_(context_, {layout_, parts.reproducible, *selector_, channels_,
                               progress_word(group_->layout, group_->segment.data(), group_->own_area),
+                              long_call_word(group_->layout, group_->segment.data(), group_->own_area),
                               started_word(group_->layout, group_->segment.data(), group_->own_area), arrivals_}),
       transfers_(context_, *point_to_point_),
       setup_seconds_(parts.setup_seconds),
