@@ -16,10 +16,11 @@ struct Pass {
   void* dst = nullptr;
   void* dst2 = nullptr;  // or null
   std::size_t elements = 0;
-  bool streams = false;  // dst2, or dst where there is none, is written past the caches
-  double divisor = 0;    // float sums: divides the result, unless zero
-  FloatFormat format{};  // float_extreme_kernels: of the elements
-  Rounding rounding{};   // rounding_kernels: applied at every node
+  bool streams = false;       // dst2, or dst where there is none, is written past the caches
+  bool streams_both = false;  // … and dst too, where it is aligned like dst2
+  double divisor = 0;         // float sums: divides the result, unless zero
+  FloatFormat format{};       // float_extreme_kernels: of the elements
+  Rounding rounding{};        // rounding_kernels: applied at every node
 };
 
 using Kernel = void (*)(const Pass&);
