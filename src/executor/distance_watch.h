@@ -8,9 +8,8 @@
 namespace tutti {
 
 // Notices that a hypervisor has moved a peer of this host nearer or farther. What was measured when the ranks met is
-// the first opinion; afterwards, now and then, the time of one load of a line that the peer has written last is
-// compared with what such loads took at first. The median of a few counts: a load can be slow because the peer is just
-// writing, or fast because the line has been here before.
+// the first opinion; afterwards, now and then, the time of one load of a line that the peer has just written is
+// compared with what such loads took at first. The median of a few counts: a thread can be held up.
 //
 // Belongs to whoever executes calls; one thread at a time. Arithmetic only.
 class DistanceWatch {
@@ -22,6 +21,8 @@ class DistanceWatch {
   // die and across differ by more, even with the clock included.
   static constexpr double kFarther = 1.8;
   static constexpr double kNearer = 0.55;
+  // … and differ by so much at least: some clocks tick every 10 ns, and a load on a die takes two ticks or four.
+  static constexpr double kLeastChange_ns = 60;
   static constexpr std::size_t kSamples = 5;
 
   // hop_ns: 0 when nobody knows.
@@ -35,12 +36,13 @@ class DistanceWatch {
     std::array<double, kSamples> sorted = samples_;
     std::nth_element(sorted.begin(), sorted.begin() + kSamples / 2, sorted.end());
     const double median = sorted[kSamples / 2];
+    const bool farther = median > kFarther * usual_ && median > usual_ + kLeastChange_ns;
+    const bool nearer = median < kNearer * usual_ && median < usual_ - kLeastChange_ns;
     if (usual_ == 0) {
       usual_ = median;
-    } else if (far_ ? median < kNearer * usual_ : median > kFarther * usual_) {
-      far_ = !far_;
-      usual_ = 0;
-      count_ = 0;
+    } else if (farther || nearer) {
+      far_ = farther;  // as before, where the opinion was out of date when the first loads were timed
+      usual_ = median;
     }
   }
 

@@ -23,9 +23,11 @@ constexpr std::size_t kShortestShared = Line::kPayload;  // shorter blocks trave
 // that the peer reads only when it lacks credit.
 constexpr std::uint32_t kIdleTurns = 16;
 
-// Calls whose chunks are shorter do not care how far their peers are; of the others, every so many looks at one peer.
+// Calls whose chunks are shorter do not care how far their peers are. Of the others, one looks at one peer whenever so
+// many bytes have been called for, each call counting as so many more: one call in 32, every one that is long.
 constexpr std::size_t kShortestWatched = 2048;
-constexpr std::uint32_t kWatchedCalls = 32;
+constexpr std::size_t kBetweenLooks = 4 << 20;
+constexpr std::size_t kLeastOfACall = kBetweenLooks / 32;
 
 // How many blocks the larger one of a call's buffers has.
 std::size_t larger_side(const Call& call) {
@@ -114,7 +116,7 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   call.output_bytes = count * call.element_bytes;
   // In place, what is overwritten has just been read.
   call.streams_output = !call.in_place && first.exceeds_cache(2 * call.output_bytes * larger_side(call));
-  if (longest >= kShortestWatched) watch_distances();
+  if (longest >= kShortestWatched) watch_distances(call, call.output_bytes * larger_side(call));
   call.ring = longest <= kSmallChunk && needed <= first.rings()[0].size() ? 0 : 1;
   if (call.ring == 0) return;
   for (int channel = 0; channel < call.channels; ++channel) {
@@ -214,6 +216,7 @@ Progress HostExecutor::advance(Call& call, int channel) {
           return Progress::kFailed;
       }
       idle_turns_ = 0;
+      if (looked_at_ >= 0) look_at_distance(call.sequence);
       ++cursor.step;
       cursor.arrived = 0;
       cursor.posted = false;
@@ -285,24 +288,41 @@ int HostExecutor::first_awaited(const Call& call) const {
   return first;
 }
 
-void HostExecutor::watch_distances() {
+void HostExecutor::watch_distances(const Call& call, std::size_t bytes) {
   const std::span<Endpoint> endpoints = channels_.front()->endpoints();
   if (watches_.empty()) {
     for (const Endpoint& endpoint : endpoints) watches_.emplace_back(endpoint.hop_ns);
     set_distance();
-    return;
   }
-  if (++watched_calls_ % kWatchedCalls != 0) return;
-  const std::size_t peer = watched_calls_ / kWatchedCalls % endpoints.size();
-  if (endpoints[peer].progress_in == nullptr) return;
-  // The peer writes this word at the end of each call, and this rank reads it only when it lacks credit.
+  if (long_call_ != nullptr) note(*long_call_, call.sequence);  // looked at by look_at_distance() at the peers
+  looked_at_ = -1;
+  unwatched_ += bytes + kLeastOfACall;
+  if (unwatched_ < kBetweenLooks) return;
+  unwatched_ = 0;
+  const std::size_t peer = looks_taken_++ % endpoints.size();
+  if (endpoints[peer].transport == nullptr && endpoints[peer].long_call_in != nullptr) {
+    looked_at_ = static_cast<int>(peer);
+  }
+}
+
+// Times the load of a word that the peer wrote when it began this call, and that nobody has read since: it lies in the
+// peer's cache, whatever has become of lines that it wrote before. If it has not begun the next step looks again.
+// Another word of that page is read first: finding the page may take longer than any line.
+void HostExecutor::look_at_distance(std::uint64_t sequence) {
+  const auto peer = static_cast<std::size_t>(looked_at_);
+  const Endpoint& endpoint = channels_.front()->endpoints()[peer];
+  [[maybe_unused]] const std::uint64_t ended = observe(*endpoint.progress_in);
+  finish_loads();
   const auto begin = std::chrono::steady_clock::now();
-  [[maybe_unused]] const std::uint64_t finished = observe(*endpoints[peer].progress_in);
+  const std::uint64_t begun = observe(*endpoint.long_call_in);  // noted by watch_distances() at the peer
   finish_loads();
   const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
-  const bool far = watches_[peer].is_far();
-  watches_[peer].note(time.count());
-  if (watches_[peer].is_far() != far) set_distance();
+  if (begun != sequence) return;
+  looked_at_ = -1;
+  DistanceWatch& watch = watches_[peer];
+  const bool far = watch.is_far();
+  watch.note(time.count());
+  if (watch.is_far() != far) set_distance();
 }
 
 void HostExecutor::set_distance() {

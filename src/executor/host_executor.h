@@ -21,6 +21,7 @@ class HostExecutor final : public Executor {
         health_(parts.health),
         progress_(parts.progress),
         started_(parts.started),
+        long_call_(parts.long_call),
         log_(parts.log),
         sleepers_(parts.sleepers),
         neighbours_(parts.processor) {}
@@ -52,7 +53,8 @@ class HostExecutor final : public Executor {
   Progress advance(Call& call, int channel);
   bool finish(const Call& call);
   bool buffers_released(const Call& call);
-  void watch_distances();
+  void watch_distances(const Call& call, std::size_t bytes);
+  void look_at_distance(std::uint64_t sequence);
   void set_distance();
   bool peers_have_ended(std::uint64_t sequence) const;
   void tell_owed_credit();
@@ -72,6 +74,7 @@ class HostExecutor final : public Executor {
   Health& health_;
   Word& progress_;
   Word* started_;
+  Word* long_call_;
   OperationLog* log_;
   Sleepers* sleepers_;
   const Neighbours neighbours_;
@@ -86,7 +89,9 @@ class HostExecutor final : public Executor {
   std::size_t shortest_read_ = 16 * 1024;
   std::size_t shortest_answered_read_ = 1024;  // where the readers answer anyway
   std::vector<DistanceWatch> watches_;         // by rank; made by the first call that is long enough to care
-  std::uint32_t watched_calls_ = 0;
+  std::size_t unwatched_ = 0;                  // what has been called since the last look, see kBetweenLooks
+  std::uint32_t looks_taken_ = 0;
+  int looked_at_ = -1;            // the peer whose distance this call looks at, once it has begun; -1: none
   std::uint32_t idle_turns_ = 0;  // of progress(), since a step was done
 };
 

@@ -307,16 +307,17 @@ void StepExecution::compute_chunk(std::uint32_t index, std::size_t elements, std
       sources[static_cast<std::size_t>(count++)] =
           payload(endpoint, line, Descriptor::unpack(line.descriptor)) + message_offset;
     }
-    // One destination at most is written past the caches: the last.
+    // Where only one destination is written past the caches, it is the last.
     void* last = sent != nullptr ? sent : destination;
     void* other = sent != nullptr ? destination : nullptr;
     StoreKind stores = sent != nullptr ? stores_ : own_stores_;
+    StoreKind other_stores = own_stores_;
     if (other != nullptr && stores == StoreKind::kOrdinary) {
       std::swap(last, other);
-      stores = own_stores_;
+      std::swap(stores, other_stores);
     }
     reduce(reduction, sources.data(), count, step_.first ? own : -1, other != nullptr ? other : last,
-           other != nullptr ? last : nullptr, elements, stores);
+           other != nullptr ? last : nullptr, elements, stores, other_stores);
     return;
   }
 

@@ -37,8 +37,13 @@ class StoreChoice {
     if (bytes < kShortestMeasured) return;
     const double now = ns / static_cast<double>(bytes);
     double& cost = cost_[index(kind())];
-    // A thread that was held up says little.
-    cost = cost == 0 ? now : cost + (std::min(now, kOutlier * cost) - cost) / kMemory;
+    if (cost == 0 || (!tried_ && trial_left_ == 0 && since_trial_ < kTrialBytes)) {
+      // The very first writes fault pages in and find nothing in any cache: the least of them counts.
+      cost = cost == 0 ? now : std::min(cost, now);
+    } else {
+      // A thread that was held up says little.
+      cost += (std::min(now, kOutlier * cost) - cost) / kMemory;
+    }
     if (trial_left_ > 0) {
       cheapest_ = std::min(cheapest_, now);
       trial_left_ -= std::min(trial_left_, bytes);

@@ -106,10 +106,14 @@ class Combination {
     if (dst2_) policy_.store(access, d, value, dst2_ + at);
   }
 
-  // The same, the last destination past the caches.
+  // The same, the last destination past the caches, or both.
   template <class D, class Value>
-  HWY_INLINE void stream(D d, Value value, std::size_t at) const {
-    if (dst2_) policy_.store(AllLanes{}, d, value, dst_ + at);
+  HWY_INLINE void stream(D d, Value value, std::size_t at, bool both) const {
+    if (both) {
+      policy_.store(StreamedLanes{}, d, value, dst_ + at);
+    } else if (dst2_) {
+      policy_.store(AllLanes{}, d, value, dst_ + at);
+    }
     policy_.store(StreamedLanes{}, d, value, (dst2_ ? dst2_ : dst_) + at);
   }
 
@@ -118,6 +122,12 @@ class Combination {
     const auto address = reinterpret_cast<std::uintptr_t>(dst2_ ? dst2_ : dst_);
     if (address % sizeof(Stored) != 0) return lanes;
     return (0 - address) % (lanes * sizeof(Stored)) / sizeof(Stored);
+  }
+
+  // Whether both destinations are aligned alike to vectors of so many elements.
+  HWY_INLINE bool aligned_alike(std::size_t lanes) const {
+    const auto difference = reinterpret_cast<std::uintptr_t>(dst_) - reinterpret_cast<std::uintptr_t>(dst2_);
+    return difference % (lanes * sizeof(Stored)) == 0;
   }
 
  private:
@@ -156,17 +166,18 @@ class Combination {
 // All of at least two vectors, as many as possible past the caches. The first and the last vector may overlap what lies
 // between; they are computed before anything is stored, because a destination may be a source.
 template <class D, class Combination>
-HWY_INLINE void combine_streaming(const Combination& combination, D d, std::size_t head, std::size_t elements) {
+HWY_INLINE void combine_streaming(const Combination& combination, D d, std::size_t head, std::size_t elements,
+                                  bool both) {
   const std::size_t lanes = hn::Lanes(d);
   const auto first = combination.value(AllLanes{}, d, 0);
   const auto last = combination.value(AllLanes{}, d, elements - lanes);
   std::size_t at = head;
   for (; at < elements - lanes; at += lanes) {
-    combination.stream(d, combination.value(AllLanes{}, d, at), at);
+    combination.stream(d, combination.value(AllLanes{}, d, at), at, both);
   }
   if (head > 0) combination.store(AllLanes{}, d, first, 0);
   if (at == elements - lanes) {
-    combination.stream(d, last, at);
+    combination.stream(d, last, at, both);
   } else {
     combination.store(AllLanes{}, d, last, elements - lanes);
   }
@@ -180,7 +191,8 @@ void combine(const Pass& pass) {
   const std::size_t elements = pass.elements;
   if (pass.streams && elements >= 2 * lanes) {
     const std::size_t head = combination.unaligned_elements(lanes);
-    if (head < lanes) return combine_streaming(combination, d, head, elements);
+    const bool both = pass.streams_both && combination.aligned_alike(lanes);
+    if (head < lanes) return combine_streaming(combination, d, head, elements, both);
   }
   if (elements >= lanes) {
     // The last vector overlaps the one before it. Computed first, it also is right when a destination is a source.

@@ -17,8 +17,9 @@ struct Pass {
   void* dst = nullptr;
   void* dst2 = nullptr;  // or null
   std::size_t elements = 0;
-  bool streams = false;  // dst2, or dst where there is none, is written past the caches
-  double divisor = 0;    // float sums: divides the result, unless zero
+  bool streams = false;       // dst2, or dst where there is none, is written past the caches
+  bool streams_both = false;  // … and dst too, where it is aligned like dst2
+  double divisor = 0;         // float sums: divides the result, unless zero
   // multiplied sums: the source that is multiplied, and the factor, for integers modulo 2^64.
   int multiplied_source = 0;
   double factor = 1;

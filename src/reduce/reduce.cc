@@ -20,7 +20,7 @@ bool first_changes(ReduceOp op) { return op.kind() == ReduceOp::Kind::kPreMulSum
 bool last_changes(ReduceOp op, int ranks) { return op.kind() == ReduceOp::Kind::kAvg && ranks != 1; }
 
 void reduce(const Reduction& requested, const void* const* sources, int source_count, int mapped_source, void* dst,
-            void* dst2, std::size_t elements, StoreKind stores) {
+            void* dst2, std::size_t elements, StoreKind stores, StoreKind first_stores) {
   Reduction reduction = requested;
   assert(source_count >= 1 && source_count <= kMaxSources && mapped_source < source_count);
   assert(supports(reduction.op, reduction.type));
@@ -34,7 +34,7 @@ void reduce(const Reduction& requested, const void* const* sources, int source_c
   if (source_count == 1 && !maps_input && !maps_output) {
     const std::size_t bytes = elements * element_size(reduction.type);
     // dst may be where the source lies, and so may dst2.
-    copy(sources[0], dst, bytes, dst2 ? StoreKind::kOrdinary : stores);
+    copy(sources[0], dst, bytes, dst2 ? first_stores : stores);
     if (dst2) copy(sources[0], dst2, bytes, stores);
     return;
   }
@@ -48,6 +48,7 @@ void reduce(const Reduction& requested, const void* const* sources, int source_c
     pass.elements = elements;
     pass.divisor = plan.divisor;
     pass.streams = stores == StoreKind::kStreaming;
+    pass.streams_both = pass.streams && dst2 && first_stores == StoreKind::kStreaming;
     (*plan.combine)[source_count](pass);
     return;
   }

@@ -34,8 +34,10 @@ inline constexpr int kMaxSources = 1024;
 // mapped_source: index of the source to which the input map (the pre_mul_sum scalar) applies, or -1.
 // dst2: a second destination that receives the same bits, or null.
 // stores: how the last destination is written: dst2, or dst where there is no other.
+// first_stores: how dst is written where there is dst2; past the caches only together with that.
 void reduce(const Reduction& reduction, const void* const* sources, int source_count, int mapped_source, void* dst,
-            void* dst2, std::size_t elements, StoreKind stores = StoreKind::kOrdinary);
+            void* dst2, std::size_t elements, StoreKind stores = StoreKind::kOrdinary,
+            StoreKind first_stores = StoreKind::kOrdinary);
 
 // dst = output_map(input_map(source)) with the maps that are asked for; a plain copy when neither changes anything.
 void map_elements(const Reduction& reduction, bool first, const void* source, void* dst, std::size_t elements,

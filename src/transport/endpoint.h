@@ -55,7 +55,8 @@ struct Endpoint {
   Word* credit_out = nullptr;       // this rank -> peer: "consumed up to", where no line goes the other way
   const Word* credit_in = nullptr;  // peer -> this rank: the same
   const Word* taken_in = nullptr;   // the transport has read the messages up to here; null: the peer reads them itself
-  const Word* progress_in = nullptr;  // the peer has finished all calls up to here, or kWithdrawn; null: it never says
+  const Word* progress_in = nullptr;   // the peer has finished all calls up to here, or kWithdrawn; null: it never says
+  const Word* long_call_in = nullptr;  // the last long call that the peer has begun; null: it never says
 
   const Word* processor_in = nullptr;  // where the peer ran last: processor_word(); null: on another host
 

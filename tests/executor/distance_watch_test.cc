@@ -42,6 +42,26 @@ TEST(DistanceWatch, DoesNotBelieveASingleLoad) {
   }
 }
 
+TEST(DistanceWatch, DoesNotTakeAClockThatTicksCoarselyForAMove) {
+  DistanceWatch near(50);
+  EXPECT_FALSE(far_after(near, 5, 20));
+  EXPECT_FALSE(far_after(near, 100, 50));
+  DistanceWatch far(230);
+  EXPECT_TRUE(far_after(far, 5, 60));
+  EXPECT_TRUE(far_after(far, 100, 20));
+}
+
+// The first opinion may be out of date when the first loads are timed: then it is put right by the moves that follow.
+TEST(DistanceWatch, RecoversFromAFirstOpinionThatWasOutOfDate) {
+  DistanceWatch believed_far(230), believed_near(50);
+  far_after(believed_far, 10, 50);
+  EXPECT_TRUE(far_after(believed_far, 10, 260));
+  EXPECT_FALSE(far_after(believed_far, 10, 50));
+  far_after(believed_near, 10, 260);
+  EXPECT_FALSE(far_after(believed_near, 10, 50));
+  EXPECT_TRUE(far_after(believed_near, 10, 260));
+}
+
 TEST(DistanceWatch, KeepsItsOpinionWhereLoadsSayNothing) {
   // On some machines the clock does not wait for the load.
   DistanceWatch near(50), far(230);

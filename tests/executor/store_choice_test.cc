@@ -51,6 +51,12 @@ TEST(StoreChoice, BeginsWithItsGuess) {
   EXPECT_GT(streamed_share(choice, kFar, kLong), 0.98);
 }
 
+TEST(StoreChoice, DoesNotHoldTheVeryFirstWriteAgainstItsGuess) {
+  StoreChoice choice(StoreKind::kStreaming);
+  choice.note(kPiece, 10 * kFar.time(StoreKind::kStreaming, kPiece));
+  EXPECT_GT(streamed_share(choice, kFar, kWhile), 0.8);
+}
+
 TEST(StoreChoice, FollowsAProcessorThatMoves) {
   StoreChoice choice;
   for (int i = 0; i < 3; ++i) {

@@ -65,5 +65,24 @@ TEST_P(Streaming, EveryAlgorithmGivesTheReferenceResult) {
   }
 }
 
+// What peers time when they look how far a rank is is a word that it has just written, and that only such looks read.
+TEST(Distances, AreLookedAtByAWordThatLongCallsWrite) {
+  World world(2, {});
+  const Algorithm* algorithm = find_algorithm(Collective::kAllReduce, "one_shot");
+  std::uint64_t sequence = 0;
+  std::uint64_t written = 0;
+  for (const std::size_t count : {10, 100'000, 10}) {
+    ++sequence;
+    const CallSetup setup{algorithm, 0, count, false, 16 * 1024, 1, Buffers::kPrivate};
+    GuardedCall zero(world, 0, setup, sequence), one(world, 1, setup, sequence);
+    zero.start();
+    one.start();
+    Call* calls[] = {&zero.call(), &one.call()};
+    ASSERT_TRUE(world.drive(calls));
+    if (count > 10) written = sequence;
+    EXPECT_EQ(observe(*world.channel(0, 0).endpoint(1).long_call_in), written);
+  }
+}
+
 }  // namespace
 }  // namespace tutti

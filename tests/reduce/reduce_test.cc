@@ -79,7 +79,8 @@ class Workbench {
 
     reduce(c.reduction, pointers.data(), static_cast<int>(count), c.mapped, places[dst],
            dst2 == kNone ? nullptr : places[dst2], elements,
-           variant / 18 % 2 == 0 ? StoreKind::kOrdinary : StoreKind::kStreaming);
+           variant / 18 % 2 == 0 ? StoreKind::kOrdinary : StoreKind::kStreaming,
+           variant / 36 % 2 == 0 ? StoreKind::kOrdinary : StoreKind::kStreaming);
     finish_streaming_stores();
 
     for (std::size_t i = 0; i < count + 2; ++i) {

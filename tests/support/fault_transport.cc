@@ -207,6 +207,7 @@ void FaultTransport::add_endpoint(Endpoint& endpoint) {
   endpoint.credit_in = &end->words[1].word;
   endpoint.taken_in = &end->words[2].word;
   endpoint.progress_in = nullptr;
+  endpoint.long_call_in = nullptr;
   endpoint.segments = nullptr;
   endpoint.window = end->window;
   endpoint.transport = this;

@@ -23,6 +23,7 @@ inline void connect_shared_memory(Endpoint& endpoint, const SegmentLayout& layou
   endpoint.credit_in = &reinterpret_cast<PaddedWord*>(peer + layout.credit(connection, own_area))->word;
   endpoint.progress_in = &reinterpret_cast<PaddedWord*>(peer + layout.progress())->word;
   endpoint.processor_in = reinterpret_cast<const Word*>(peer + layout.processor());
+  endpoint.long_call_in = &reinterpret_cast<PaddedWord*>(peer + layout.long_call())->word;
   endpoint.confirmed_in = reinterpret_cast<Word*>(peer + layout.confirmed(own_area));
   endpoint.window = layout.window;
 }
@@ -40,6 +41,11 @@ inline Word& started_word(const SegmentLayout& layout, std::byte* segment, std::
 // processors.
 inline Word& processor_word(const SegmentLayout& layout, std::byte* segment, std::uint32_t area) {
   return *reinterpret_cast<Word*>(segment + layout.area(area) + layout.processor());
+}
+
+// The last long collective that this rank has begun: a line that peers look at only to find out how far it is.
+inline Word& long_call_word(const SegmentLayout& layout, std::byte* segment, std::uint32_t own_area) {
+  return reinterpret_cast<PaddedWord*>(segment + layout.area(own_area) + layout.long_call())->word;
 }
 
 // Where this rank confirms to a peer which of its segments it can read.

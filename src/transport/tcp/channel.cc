@@ -49,6 +49,7 @@ void TcpChannel::bind(Endpoint& endpoint) {
   endpoint.credit_in = &words_[1].word;
   endpoint.taken_in = &words_[2].word;
   endpoint.progress_in = nullptr;
+  endpoint.long_call_in = nullptr;
   endpoint.segments = nullptr;
   endpoint.window = window_;
 }
