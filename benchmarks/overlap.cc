@@ -1,11 +1,15 @@
 // How much of the communication of a backward pass disappears behind its computation: gradients in buckets, each added
 // up over two ranks (threads of this process) on a HostStream as soon as it has been computed.
 //   overlap [--buckets N] [--bytes B,B…] [--ratios R,R…] [--buffers private|library] [--rounds N] [--bind]
-// Three phases in turn, in each round: compute alone; all buckets reduced with nothing else to do; and both. One line
-// for each size and each ratio of compute to communication: the median milliseconds of the phases (of the slower rank),
-// and which share of what could be hidden was:
-//   (compute + communication - both) / min(compute, communication)
-// the median of the rounds, with the quartiles. Below 0, doing both at once takes longer than one after the other.
+//           [--uneven SHARE]
+// Four phases in turn, in each round: compute alone; all buckets reduced with nothing else to do; both; and both with
+// calls that block. One line for each size and each ratio of compute to communication: the median milliseconds of the
+// phases (of the slower rank), then two shares, medians of the rounds with quartiles.
+//   hidden     of what could be: (compute + communication - both) / min(compute, communication). Below 0, doing both at
+//              once takes longer than one after the other.
+//   of blocks  of what blocking calls add to the computation: (blocking - both) / (blocking - compute)
+// With --uneven 0.5 each rank computes half as long again for every other bucket, and half as long for those between:
+// blocking calls wait for the slower rank each time.
 
 #include <sched.h>
 
@@ -39,6 +43,7 @@ struct Choice {
   std::vector<std::size_t> bytes;
   bool library_buffers = false;
   bool bind = false;
+  double uneven = 0;
 };
 
 // Binds the calling thread, and those that it starts, to the processor with this index among those of the process.
@@ -105,11 +110,12 @@ Bucket allocate_bucket(std::size_t bytes, bool library) {
   return bucket;
 }
 
-enum Phase { kCompute, kCommunicate, kBoth, kPhases };
+enum Phase { kCompute, kCommunicate, kBoth, kBlocking, kPhases };
 
 class Rank {
  public:
-  Rank(Communicator& world, std::size_t bytes, const Choice& choice) : world_(world), count_(bytes / sizeof(float)) {
+  Rank(Communicator& world, std::size_t bytes, const Choice& choice)
+      : world_(world), count_(bytes / sizeof(float)), uneven_(choice.uneven) {
     for (int b = 0; b < choice.buckets; ++b) buckets_.push_back(allocate_bucket(bytes, choice.library_buffers));
   }
 
@@ -119,10 +125,12 @@ class Rank {
     works_.clear();
     all.arrive_and_wait();
     const double begin = seconds();
-    for (const Bucket& bucket : buckets_) {
-      if (phase != kCommunicate) computation_.run(products);
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      float* const bucket = buckets_[b].get();
+      if (phase != kCommunicate) computation_.run(products_before(b, products));
       if (phase == kCompute) continue;
-      works_.push_back(world_.all_reduce(bucket.get(), bucket.get(), count_, DataType::kF32, kSum, stream_));
+      const Stream stream = phase == kBlocking ? Stream() : Stream(stream_);
+      works_.push_back(world_.all_reduce(bucket, bucket, count_, DataType::kF32, kSum, stream));
     }
     for (const Work& work : works_) work.wait();
     const double time = seconds() - begin;
@@ -135,8 +143,14 @@ class Rank {
   }
 
  private:
+  long products_before(std::size_t bucket, long products) const {
+    const bool longer = (bucket + static_cast<std::size_t>(world_.rank())) % 2 == 0;
+    return static_cast<long>(static_cast<double>(products) * (longer ? 1 + uneven_ : 1 - uneven_));
+  }
+
   Communicator& world_;
   const std::size_t count_;
+  const double uneven_;
   HostStream stream_;
   Computation computation_;
   std::vector<Bucket> buckets_;
@@ -149,6 +163,7 @@ struct Round {
   double hidden() const {
     return (times[kCompute] + times[kCommunicate] - times[kBoth]) / std::min(times[kCompute], times[kCommunicate]);
   }
+  double of_blocks() const { return (times[kBlocking] - times[kBoth]) / (times[kBlocking] - times[kCompute]); }
 };
 
 // All ranks; the result is rank 0's.
@@ -180,7 +195,7 @@ class Measurement {
 
   Round round(Rank& mine, int rank) {
     Round round;
-    for (const Phase phase : {kCompute, kCommunicate, kBoth}) {
+    for (const Phase phase : {kCompute, kCommunicate, kBoth, kBlocking}) {
       round.times[phase] = slower(mine.run(phase, products_, all_), rank);
     }
     return round;
@@ -200,11 +215,17 @@ class Measurement {
       for (const Round& round : rounds) times.push_back(round.times[phase]);
       return perf::percentile(times, 50) * 1e3;
     };
-    std::vector<double> hidden;
-    for (const Round& round : rounds) hidden.push_back(100 * round.hidden());
-    std::printf("%3d x %9zu %6.3g:1 %10.3f %13.3f %8.3f %8.0f %%  %5.0f … %.0f %%\n", choice_.buckets, bytes, ratio,
-                median(kCompute), median(kCommunicate), median(kBoth), perf::percentile(hidden, 50),
-                perf::percentile(hidden, 25), perf::percentile(hidden, 75));
+    const auto share = [&](double (Round::*of)() const) {
+      std::vector<double> shares;
+      for (const Round& round : rounds) shares.push_back(100 * (round.*of)());
+      std::printf("  %4.0f %% (%4.0f … %3.0f)", perf::percentile(shares, 50), perf::percentile(shares, 25),
+                  perf::percentile(shares, 75));
+    };
+    std::printf("%3d x %9zu %6.3g:1 %10.3f %13.3f %8.3f %8.3f", choice_.buckets, bytes, ratio, median(kCompute),
+                median(kCommunicate), median(kBoth), median(kBlocking));
+    share(&Round::hidden);
+    share(&Round::of_blocks);
+    std::printf("\n");
     std::fflush(stdout);
   }
 
@@ -227,7 +248,9 @@ int main_program(int argc, char** argv) {
   app.add_option("--buffers", buffers, "private, or library: memory from tutti::allocate (private)")
       ->check(CLI::IsMember({"private", "library"}));
   app.add_flag("--bind", choice.bind, "each rank, with its stream, to a processor of its own, as launchers do");
-  app.add_option("--rounds", choice.rounds, "of the three phases (60)")->check(CLI::PositiveNumber);
+  app.add_option("--uneven", choice.uneven, "how much longer and shorter ranks compute in turn, 0 to 1 (0)")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--rounds", choice.rounds, "of the four phases (60)")->check(CLI::PositiveNumber);
   try {
     app.parse(argc, argv);
     for (const std::string& size : bytes) choice.bytes.push_back(perf::parse_bytes(size));
@@ -240,8 +263,8 @@ int main_program(int argc, char** argv) {
     return EXIT_FAILURE;
   }
   choice.library_buffers = buffers == "library";
-  std::printf("%15s %8s %10s %13s %8s %10s  %s\n", "buckets x bytes", "ratio", "compute ms", "communication", "both",
-              "hidden", "quartiles");
+  std::printf("%15s %8s %10s %13s %8s %8s  %20s  %20s\n", "buckets x bytes", "ratio", "compute ms", "communication",
+              "both", "blocking", "hidden (quartiles)", "of blocks");
   const UniqueId id = UniqueId::create();
   Measurement measurement(choice);
   run_ranks(kRanks, [&](int rank) {

@@ -2,9 +2,11 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 
 #include "base/handles.h"
@@ -29,6 +31,12 @@ class Doorbell {
   void sleep() {
     pollfd wait{event_.get(), POLLIN, 0};
     ::poll(&wait, 1, -1);
+  }
+  // The same for at most so long.
+  void sleep(std::chrono::nanoseconds at_most) {
+    pollfd wait{event_.get(), POLLIN, 0};
+    const timespec limit{at_most.count() / 1'000'000'000, at_most.count() % 1'000'000'000};
+    ::ppoll(&wait, 1, &limit, nullptr);
   }
   void silence() {
     std::uint64_t rung = 0;

@@ -8,6 +8,15 @@
 #include <utility>
 
 namespace tutti::detail {
+namespace {
+
+// How long the thread looks itself whether somebody still helps: whoever waits for one Work after the other need not
+// wake it between two of them. Each nap is as long as all before; after the last the thread sleeps until it is woken.
+constexpr std::chrono::nanoseconds kShortestNap = std::chrono::microseconds(50);
+constexpr std::chrono::nanoseconds kLongestNap = std::chrono::microseconds(800);
+
+}  // namespace
+
 // From construction to destruction somebody helps, and the thread keeps out of the way, but for interruptions.
 class StreamEngine::Helping {
  public:
@@ -26,7 +35,7 @@ class StreamEngine::Helping {
   void end() {
     const std::lock_guard lock(engine_.mutex_);
     note(engine_.helpers_, peek(engine_.helpers_) - 1);
-    if (engine_.needed()) engine_.wake();
+    if (engine_.needed() && engine_.state_ == State::kAsleep) engine_.wake();
   }
   // The streams in whose callbacks this thread is; their next callbacks may take long, too.
   void help_callers() {
@@ -117,11 +126,18 @@ void StreamEngine::run_thread() {
 
 bool StreamEngine::sleep_until_needed() {
   std::unique_lock lock(mutex_);
+  auto nap = kShortestNap;
   while (!needed()) {
     if (closed_ && pending_.empty()) return false;
-    state_ = State::kAsleep;
+    const bool naps = peek(unsettled_) > 0 && nap <= kLongestNap;
+    state_ = naps ? State::kNapping : State::kAsleep;
     lock.unlock();
-    bell_->sleep();
+    if (naps) {
+      bell_->sleep(nap);
+      nap *= 2;
+    } else {
+      bell_->sleep();
+    }
     lock.lock();
     state_ = State::kAwake;
     bell_->silence();

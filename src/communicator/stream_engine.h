@@ -50,8 +50,8 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   }
 
  private:
-  // What the thread does.
-  enum class State { kAwake, kAsleep };
+  // What the thread does. It naps while somebody helps with calls that are left: then it looks by itself soon.
+  enum class State { kAwake, kNapping, kAsleep };
   class Helping;
 
   static void help_callers_slowly();
