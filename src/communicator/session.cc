@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/log.h"
 #include "communicator/setup.h"
 #include "communicator/stream_engine.h"
 #include "executor/waiter.h"
@@ -59,9 +60,12 @@ Session::Session(Parts parts)
   if (!process_) return;
   try {
     process_->add_reporter(report_, static_cast<int>(config_.integer(Setting::kDumpSignal)));
-    if (!config_.text(Setting::kDumpDir).empty()) {
-      health_->when_failed([report = report_.get()] { report->write_failure_soon(); });
-    }
+    CommunicatorReport* const writer = config_.text(Setting::kDumpDir).empty() ? nullptr : report_.get();
+    health_->when_failed([health = health_.get(), name = parts.name, rank = layout_.rank, writer] {
+      // Every call tells why; only this line tells when this rank heard of it.
+      log_info("communicator \"{}\": rank {} fails: {}", name, rank, health->reason().what());
+      if (writer != nullptr) writer->write_failure_soon();
+    });
     context_.stalls().start();
   } catch (...) {
     silence();

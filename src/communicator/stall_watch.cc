@@ -18,6 +18,8 @@ constexpr milliseconds kBetweenQuestions{1000};
 // Mostly the lowest rank that waits asks, and the others see that before their time has come.
 constexpr milliseconds kStagger{5};
 constexpr milliseconds kMostStagger{300};
+// Of two ranks that asked at the same time, the second has nothing new to say.
+constexpr milliseconds kSameTime{500};
 
 std::uint64_t word_of(Clock::time_point time) { return static_cast<std::uint64_t>(time.time_since_epoch().count()); }
 Clock::time_point time_of(const Word& word) {
@@ -88,7 +90,7 @@ void StallWatch::conclude(const Survey& survey) {
   if (fail_late(report.text, report.blamed) || warning_.count() == 0) return;
   const std::vector<Activity> own = self_.activities();
   const Activity* call = longest(own, warning_ / 4);
-  if (call == nullptr) return;  // it has got on meanwhile
+  if (call == nullptr || said_already(report.blamed)) return;  // it has got on meanwhile, or another rank was faster
   const std::string text = fmt::format("{} of \"{}\": {}", call->text, self_.name, report.text);
   keep(text);
   log_warn("{}", text);
@@ -100,7 +102,16 @@ void StallWatch::take_report(const std::string& text, int blamed) {
   keep(text);
   if (fail_late(text, blamed) || warning_.count() == 0) return;
   const std::vector<Activity> own = self_.activities();
-  if (longest(own, warning_ / 4) != nullptr) log_warn("{}", text);
+  if (longest(own, warning_ / 4) != nullptr && !said_already(blamed)) log_warn("{}", text);
+}
+
+// Notes that it is said now, otherwise.
+bool StallWatch::said_already(int blamed) {
+  const auto now = Clock::now();
+  if (blamed >= 0 && blamed == said_blamed_ && now - said_at_ < kSameTime) return true;
+  said_blamed_ = blamed;
+  said_at_ = now;
+  return false;
 }
 
 void StallWatch::keep(const std::string& text) {

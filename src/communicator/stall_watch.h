@@ -73,6 +73,7 @@ class StallWatch {
   void conclude(const Survey& survey);
   void take_report(const std::string& text, int blamed);
   bool fail_late(const std::string& why, int blamed);
+  bool said_already(int blamed);
   void keep(const std::string& text);
   // What this rank has waited in for longest; null: it does not wait.
   static const Activity* longest(const std::vector<Activity>& activities, std::chrono::milliseconds at_least);
@@ -86,6 +87,9 @@ class StallWatch {
   // Of the control thread: the last question of another rank that has not made a report of it.
   int other_asker_ = -1;
   Clock::time_point other_asked_{};
+  // And the last line.
+  int said_blamed_ = -1;
+  Clock::time_point said_at_{};
 
   std::mutex mutex_;        // guards the next
   std::vector<Late> late_;  // in the order in which they ran into their limits

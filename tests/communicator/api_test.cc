@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/log.h"
 #include "support/ranks.h"
 
 namespace tutti {
@@ -213,6 +214,19 @@ TEST(Communicator, ThatWaitsForAStoreSaysForWhat) {
   for (const RankEnd& end : ends) EXPECT_FALSE(end.threw) << end.text;
   EXPECT_NE(log.find("communicator \"blue\": rank 1 has waited "), std::string::npos) << log;
   EXPECT_NE(log.find(" s for the store's value of \"job/late\", which rank 0 puts there"), std::string::npos) << log;
+}
+
+TEST(Communicator, ThatFailsLeavesALineOnEveryRankByWhoseTimeTheyCanBeComparedIfThatIsWanted) {
+  testing::internal::CaptureStderr();
+  set_log_level(LogLevel::kInfo);
+  expect_ranks(2, [](Communicator& communicator) {
+    if (communicator.rank() == 0) communicator.abort("no more data");
+    EXPECT_THROW(communicator.barrier(), Error);
+  });
+  set_log_level(LogLevel::kWarn);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("rank 0 fails: this rank called abort(): no more data"), std::string::npos) << log;
+  EXPECT_NE(log.find("rank 1 fails: rank 0 ("), std::string::npos) << log;
 }
 
 TEST(Communicator, IsMadeFromSettings) {
