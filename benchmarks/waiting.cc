@@ -131,8 +131,8 @@ void print_processor_time(const char* name, const std::map<std::string, std::str
 
 void print_wake_up(const char* name, const std::map<std::string, std::string>& config) {
   std::printf("%-14s", name);
-  for (const auto& [waited, count] : {std::pair(5e-6, 4000), std::pair(50e-6, 2000), std::pair(500e-6, 400), std::pair(1e-3, 200),
-                                      std::pair(0.1, 20), std::pair(1.0, 4)}) {
+  for (const auto& [waited, count] : {std::pair(5e-6, 4000), std::pair(50e-6, 2000), std::pair(500e-6, 400),
+                                      std::pair(1e-3, 200), std::pair(0.1, 20), std::pair(1.0, 4)}) {
     const Shared& shared = run_job(
         2,
         [=](tutti::Communicator& communicator, Shared& all) {
