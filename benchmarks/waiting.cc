@@ -99,6 +99,12 @@ constexpr double kWatched = 2;
 
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
+// As a computation does: the system ends short sleeps some 50 µs late.
+void work_for(double seconds) {
+  for (const double end = now() + seconds; now() < end;) {
+  }
+}
+
 void print_processor_time(const char* name, const std::map<std::string, std::string>& config) {
   const double idle = run_job(
                           2,
@@ -125,14 +131,15 @@ void print_processor_time(const char* name, const std::map<std::string, std::str
 
 void print_wake_up(const char* name, const std::map<std::string, std::string>& config) {
   std::printf("%-14s", name);
-  for (const auto& [waited, count] : {std::pair(0.001, 200), std::pair(0.1, 20), std::pair(1.0, 4)}) {
+  for (const auto& [waited, count] : {std::pair(5e-6, 4000), std::pair(50e-6, 2000), std::pair(500e-6, 400),
+                                      std::pair(1e-3, 200), std::pair(0.1, 20), std::pair(1.0, 4)}) {
     const Shared& shared = run_job(
         2,
         [=](tutti::Communicator& communicator, Shared& all) {
           for (int i = 0; i < count; ++i) {
             communicator.barrier();
             if (communicator.rank() == 1) {
-              sleep_for(waited);
+              waited < 1e-3 ? work_for(waited) : sleep_for(waited);
               all.called = now();
             }
             communicator.barrier();
@@ -141,7 +148,7 @@ void print_wake_up(const char* name, const std::map<std::string, std::string>& c
         },
         config);
     const std::vector<double> samples(shared.samples[0], shared.samples[0] + count);
-    std::printf("   after %4.0f ms: %6.1f us (90 %%: %6.1f)", waited * 1e3, quantile(samples, 0.5) * 1e6,
+    std::printf("   after %7.3f ms: %6.1f us (90 %%: %6.1f)", waited * 1e3, quantile(samples, 0.5) * 1e6,
                 quantile(samples, 0.9) * 1e6);
   }
   std::printf("\n");
