@@ -101,7 +101,7 @@ Request parse(std::span<const std::string_view> words) {
         fit(distances.measured(), tuning, grouping.group_of.empty() ? std::nullopt : std::optional(grouping.within));
   } else {
     fitted = fit(elsewhere ? MeasuredHost{} : probe_host(per_host), tuning);
-    if (!elsewhere) threads = machine_of_process().usable.size();
+    if (!elsewhere) threads = discover_machine().usable.size();
   }
   const std::size_t on_each = threads == 0 ? 1 : (static_cast<std::size_t>(per_host) + threads - 1) / threads;
   fitted.parameters.turn_ns = turn_ns(static_cast<int>(on_each));
