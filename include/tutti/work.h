@@ -38,7 +38,8 @@ class TUTTI_API Work {
   // Calls back once, when it has ended: in the thread that ended it, or at once in this one if it is done already. The
   // callback may issue and make calls, and wait for others; but not for a call of the same stream: that throws
   // kInvalidArgument. Its calls are in no group but its own. What it throws is logged and becomes the error if there
-  // was none; where the call was done when it returned, without a stream or group, it is only logged.
+  // was none: an Error with its own code, anything else with kCallback. Where the call was done when it returned,
+  // without a stream or group, it is only logged.
   void then(Callback callback) const;
 
   // Of a collective: its number on its communicator, from 1. 0 for sends, receives and groups.

@@ -27,6 +27,8 @@ const char* name(ErrorCode code) {
       return "system error";
     case ErrorCode::kUnsupported:
       return "unsupported";
+    case ErrorCode::kCallback:
+      return "callback failed";
   }
   return "unknown error";
 }

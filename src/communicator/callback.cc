@@ -17,9 +17,9 @@ std::optional<Error> run_callback(const Work::Callback& callback, const Work& wo
   } catch (const Error& error) {
     thrown.emplace(error.code(), std::string("a callback threw: ") + error.what(), error.peer());
   } catch (const std::exception& error) {
-    thrown.emplace(ErrorCode::kInvalidArgument, std::string("a callback threw: ") + error.what());
+    thrown.emplace(ErrorCode::kCallback, std::string("a callback threw: ") + error.what());
   } catch (...) {
-    thrown.emplace(ErrorCode::kInvalidArgument, "a callback threw something that is no std::exception");
+    thrown.emplace(ErrorCode::kCallback, "a callback threw something that is no std::exception");
   }
   log_warn("{}", thrown->what());
   return thrown;

@@ -154,12 +154,31 @@ TEST_P(Works, KeepWhatACallbackThrows) {
           ADD_FAILURE() << "no error";
         } catch (const Error& error) {
           EXPECT_NE(std::string(error.what()).find("the optimizer has no state"), std::string::npos) << error.what();
+          EXPECT_EQ(error.code(), ErrorCode::kCallback) << "nobody passed a wrong argument";
         }
         work.then([](const Work&) { throw std::runtime_error("later"); });
         work.then([](const Work&) { throw 1; });
         EXPECT_NE(std::string(work.error()->what()).find("the optimizer has no state"), std::string::npos);
         EXPECT_EQ(value, 3);
         communicator.barrier();  // which stays usable
+      },
+      setup());
+}
+
+TEST_P(Works, KeepTheCodeOfAnErrorThatACallbackThrows) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        HostStream stream;
+        const Work work = communicator.barrier(stream);
+        work.then([](const Work&) { throw Error(ErrorCode::kTimeout, "another call was late", 1); });
+        try {
+          work.wait();
+          ADD_FAILURE() << "no error";
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+          EXPECT_EQ(error.peer(), 1);
+        }
       },
       setup());
 }
