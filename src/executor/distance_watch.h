@@ -9,7 +9,8 @@ namespace tutti {
 
 // Notices that a hypervisor has moved a peer of this host nearer or farther. What was measured when the ranks met is
 // the first opinion; afterwards, now and then, the time of one load of a line that the peer has just written is
-// compared with what such loads took at first. The median of a few counts: a thread can be held up.
+// compared with what such loads took at first. All but one of the last few must agree: a thread can be held up, a page
+// be hard to find, and a processor may have fetched the line before it was asked to.
 //
 // Belongs to whoever executes calls; one thread at a time. Arithmetic only.
 class DistanceWatch {
@@ -22,8 +23,8 @@ class DistanceWatch {
   static constexpr double kFarther = 1.8;
   static constexpr double kNearer = 0.55;
   // … and differ by so much at least: some clocks tick every 10 ns, and a load on a die takes two ticks or four.
-  static constexpr double kLeastChange_ns = 60;
-  static constexpr std::size_t kSamples = 5;
+  static constexpr double kLeastChange_ns = 40;
+  static constexpr std::size_t kSamples = 7;
 
   // hop_ns: 0 when nobody knows.
   explicit DistanceWatch(double hop_ns = 0) : far_(hop_ns >= kFar_ns) {}
@@ -34,10 +35,12 @@ class DistanceWatch {
     samples_[count_++ % kSamples] = load_ns;
     if (count_ < kSamples) return;
     std::array<double, kSamples> sorted = samples_;
-    std::nth_element(sorted.begin(), sorted.begin() + kSamples / 2, sorted.end());
+    std::sort(sorted.begin(), sorted.end());
     const double median = sorted[kSamples / 2];
-    const bool farther = median > kFarther * usual_ && median > usual_ + kLeastChange_ns;
-    const bool nearer = median < kNearer * usual_ && median < usual_ - kLeastChange_ns;
+    const double slow = sorted[1];             // all but one took so long, or longer …
+    const double fast = sorted[kSamples - 2];  // … or all but one at most so long
+    const bool farther = slow > kFarther * usual_ && slow > usual_ + kLeastChange_ns;
+    const bool nearer = fast < kNearer * usual_ && fast < usual_ - kLeastChange_ns;
     if (usual_ == 0) {
       usual_ = median;
     } else if (farther || nearer) {

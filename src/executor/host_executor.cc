@@ -307,12 +307,9 @@ void HostExecutor::watch_distances(const Call& call, std::size_t bytes) {
 
 // Times the load of a word that the peer wrote when it began this call, and that nobody has read since: it lies in the
 // peer's cache, whatever has become of lines that it wrote before. If it has not begun the next step looks again.
-// Another word of that page is read first: finding the page may take longer than any line.
 void HostExecutor::look_at_distance(std::uint64_t sequence) {
   const auto peer = static_cast<std::size_t>(looked_at_);
   const Endpoint& endpoint = channels_.front()->endpoints()[peer];
-  [[maybe_unused]] const std::uint64_t ended = observe(*endpoint.progress_in);
-  finish_loads();
   const auto begin = std::chrono::steady_clock::now();
   const std::uint64_t begun = observe(*endpoint.long_call_in);  // noted by watch_distances() at the peer
   finish_loads();
