@@ -377,6 +377,8 @@ void StepExecution::write_notes(Endpoint& endpoint, Way way) const {
   }
   std::uint64_t offered =
       way == Way::kSlot && shared_ != nullptr && bytes_ >= call_.shortest_read ? shared_->segment : 0;
+  // The ends of registered memory take slots though its segment is known.
+  if (offered != 0 && shared_->registered && is_mapped(endpoint, offered)) offered = 0;
   if (call_.lends_output) {
     notes.flags = call_.in_place ? Notes::kInPlace : 0;
     const SharedHeap::Location& output = *call_.shared_output;

@@ -105,6 +105,7 @@ TEST(Config, RefusesAWrongValueOfEverySettingByNameAndSaysWhatIsAllowed) {
       {"TUTTI_CHANNELS", "5", "a whole number from 0 to 4"},
       {"TUTTI_RING_BYTES", "64KB", "0, or bytes from 4096 to 1073741824"},
       {"TUTTI_TUNING_FILE", endless, "at most 4000 characters"},
+      {"TUTTI_CHECK", "everything", "none or memory"},
   };
   const std::string all = Config().describe();
   std::size_t known = 0;

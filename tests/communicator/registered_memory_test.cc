@@ -130,7 +130,8 @@ TEST_F(RegisteredBuffers, AreNotTouchedWhereTheyDoNotMatter) {
     constexpr std::size_t kBytes = 2 * kCount * sizeof(float);
     void* const gone = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     Registration registration = register_memory(gone, kBytes);
-    ::munmap(gone, kBytes);
+    // Nothing can be read there, and nobody else gets the place.
+    ASSERT_EQ(::mmap(gone, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), gone);
     std::vector<float> data(2 * kCount, 1.0f);
     const bool root = communicator.rank() == 0;
     auto* const ignored = static_cast<float*>(gone);
@@ -140,6 +141,7 @@ TEST_F(RegisteredBuffers, AreNotTouchedWhereTheyDoNotMatter) {
     communicator.gather(data.data(), root ? data.data() : ignored, kCount / 2, DataType::kF32, 0);
     EXPECT_THROW(registration.unregister(), Error);
     EXPECT_FALSE(registration);
+    ::munmap(gone, kBytes);
   });
 }
 

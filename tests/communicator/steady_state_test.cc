@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "support/ranks.h"
+#include "tutti/memory.h"
 
 extern "C" {
 void* __libc_malloc(std::size_t bytes);
@@ -82,7 +83,7 @@ void name_system_call(int, siginfo_t* info, void*) {
 using Calls = std::function<void(Communicator&, std::vector<float>&, std::vector<float>&, std::size_t)>;
 
 // Ends the process: 0 when nothing was allocated and no system call made.
-[[noreturn]] void run_child(const Calls& call, std::size_t count) {
+[[noreturn]] void run_child(const Calls& call, std::size_t count, bool registered) {
   struct sigaction action {};
   action.sa_sigaction = name_system_call;
   action.sa_flags = SA_SIGINFO;
@@ -91,6 +92,11 @@ using Calls = std::function<void(Communicator&, std::vector<float>&, std::vector
   std::atomic<int> allocated{0};
   expect_ranks(2, [&](Communicator& communicator) {
     std::vector<float> input(count, 1), output(2 * count);
+    Registration registrations[2];
+    if (registered) {
+      registrations[0] = register_memory(input.data(), count * sizeof(float));
+      registrations[1] = register_memory(output.data(), count * sizeof(float));
+    }
     for (int i = 0; i < 100; ++i) call(communicator, input, output, count);
     forbid_system_calls();
     counting = true;
@@ -105,9 +111,9 @@ using Calls = std::function<void(Communicator&, std::vector<float>&, std::vector
 }
 
 // 0, or what happened.
-int attempt(const Calls& call, std::size_t count) {
+int attempt(const Calls& call, std::size_t count, bool registered = false) {
   const pid_t child = ::fork();
-  if (child == 0) run_child(call, count);
+  if (child == 0) run_child(call, count, registered);
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
@@ -179,6 +185,17 @@ TEST_P(SteadyState, NeitherAllocatesNorCallsTheKernel) {
 }
 
 // Otherwise the test above would show nothing.
+// Whether registered memory is still there is looked at in every call.
+TEST(SteadyStateOfRegisteredBuffers, NeitherAllocatesNorCallsTheKernel) {
+  const auto all_reduce = [](Communicator& c, std::vector<float>& in, std::vector<float>& out, std::size_t n) {
+    c.all_reduce(in.data(), out.data(), n, DataType::kF32, kSum);
+  };
+  int result = attempt(all_reduce, 20'000, true);
+  for (int again = 0; again < 2 && result != 0; ++again) result = attempt(all_reduce, 20'000, true);
+  EXPECT_NE(result, kAllocated) << "memory was allocated";
+  EXPECT_EQ(result, 0) << "a system call was made (40 + its number), or the process died (1000 + status)";
+}
+
 TEST(SteadyStateFilter, SeesAllocationsAndSystemCalls) {
   const auto allocate_once = [](Communicator& c, std::vector<float>& in, std::vector<float>& out, std::size_t n) {
     c.all_reduce(in.data(), out.data(), n, DataType::kF32, kSum);

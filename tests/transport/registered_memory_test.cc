@@ -359,6 +359,7 @@ TEST(RegisteredMemory, IsMissedByCallsOnceOtherMemoryLiesThere) {
     EXPECT_FALSE(registered().is_there(*location, pages.data(), pages.bytes(), overwritten));
     EXPECT_TRUE(pages.holds(overwritten ? 1 : 3));
     EXPECT_FALSE(registered().find(pages.data(), pages.bytes())) << "private from now on";
+    expect_refused(pages.data(), pages.bytes(), {"which are registered (and were unmapped since): unregister those"});
     expect_lost([&] { registered().remove(whole.begin); }, std::to_string(pages.bytes()) + " of ");
     EXPECT_TRUE(pages.holds(overwritten ? 1 : 3));
   }

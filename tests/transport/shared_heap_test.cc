@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "transport/shm/pages.h"
+#include "transport/shm/segment.h"
 
 namespace tutti {
 namespace {
@@ -93,17 +94,20 @@ TEST(SharedHeap, TakesMemoryOfTheNodeThatItsCallerRunsOn) {
   }
 }
 
-TEST(SharedHeap, BeginsLongBuffersWhereHugePagesBegin) {
-  const Block small(5000);
-  for (const std::size_t bytes : {kHugePage - 1, kHugePage, 2 * kHugePage + 1}) {
-    const Block block(bytes);
-    EXPECT_EQ(block.address() % (bytes < kHugePage ? SharedHeap::kAlignment : kHugePage), 0u) << bytes;
+// Segments begin at a multiple of a huge page, here and at every peer: what lies on its grid in one does in all.
+TEST(SharedHeap, MapsSegmentsWhereHugePagesCanBeMapped) {
+  for (const std::size_t bytes : {kHugePage, kHugePage + 1, 5 * kHugePage - page_size()}) {
+    const Segment segment = Segment::create(bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(segment.data()) % kHugePage, 0u) << bytes;
+    segment.data()[bytes - 1] = std::byte{1};
   }
 }
 
 TEST(SharedHeap, HasHugePagesWhereTheKernelGivesThem) {
   if (shared_huge_pages() == HugePages::kNever) GTEST_SKIP() << describe(HugePages::kNever);
+  const Block small(5000);
   const Block block(4 * kHugePage);
+  EXPECT_EQ(block.address() % kHugePage, 0u);
   std::ifstream smaps("/proc/self/smaps");
   bool inside = false;
   std::size_t kilobytes = 0;

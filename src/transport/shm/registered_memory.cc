@@ -140,8 +140,9 @@ void RegisteredMemory::refuse_overlap(std::uintptr_t begin, std::uintptr_t end) 
   const auto& [other, entry] = *std::prev(after);
   if (other + entry.bytes <= begin) return;
   refuse(pointer_to(begin), end - begin,
-         fmt::format("{} of them overlap the {} bytes at {:#x}, which are registered: unregister those first",
-                     std::min(end, other + entry.bytes) - std::max(begin, other), entry.bytes, other));
+         fmt::format("{} of them overlap the {} bytes at {:#x}, which are registered{}: unregister those first",
+                     std::min(end, other + entry.bytes) - std::max(begin, other), entry.bytes, other,
+                     what_is_left(other, entry).empty() ? " (and were unmapped since)" : ""));
 }
 
 // The same contents at the same address, in one step: who reads meanwhile sees no difference.

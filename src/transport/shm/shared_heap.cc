@@ -35,11 +35,13 @@ void* SharedHeap::allocate(std::size_t bytes) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("cannot allocate {} bytes", bytes));
   }
   bytes = std::max(round_up(bytes, kAlignment), kAlignment);
-  return take(bytes, {bytes >= kHugePage ? kHugePage : kAlignment, 0}, "tutti::allocate");
+  const bool huge = bytes >= kHugePage && shared_huge_pages() != HugePages::kNever;
+  return take(bytes, {huge ? kHugePage : kAlignment, 0}, "tutti::allocate");
 }
 
 std::byte* SharedHeap::allocate_for(std::uintptr_t address, std::size_t bytes) {
-  const std::size_t unit = bytes >= kHugePage ? kHugePage : std::max(kAlignment, page_size());
+  const bool huge = bytes >= kHugePage && shared_huge_pages() != HugePages::kNever;
+  const std::size_t unit = huge ? kHugePage : std::max(kAlignment, page_size());
   return take(round_up(bytes, kAlignment), {unit, address % unit}, "registered memory");
 }
 

@@ -26,8 +26,8 @@ class SharedHeap {
 
   static SharedHeap& of_process();
 
-  // Zero-filled where it is new, and touched by the calling thread: it lies in the memory nearest to that. From
-  // kHugePage bytes on it begins at a multiple of that, and has huge pages where the kernel gives some. Throws
+  // Zero-filled where it is new, and touched by the calling thread: it lies in the memory nearest to that. Where
+  // the kernel gives huge pages, it has some from kHugePage bytes on. Throws
   // Error(kSystem) with what was asked for and what is available.
   void* allocate(std::size_t bytes);
   // Throws Error(kInvalidArgument) for a pointer that allocate() did not return, or returned to somebody before.
