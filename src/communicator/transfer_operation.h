@@ -31,7 +31,7 @@ class TransferOperation final : public Operation {
   void check(Clock::duration idle) override;
 
  private:
-  static constexpr int kLooks = 32;  // two ways of a line to a far peer and back, for which a lock is held
+  static constexpr int kLooks = 16;  // some hundred nanoseconds, for which a lock is held
 
   Progress move();
   Progress end_with(Error error, Phase phase);
