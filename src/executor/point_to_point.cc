@@ -77,10 +77,9 @@ Progress PointToPoint::progress_send(Transfer& transfer) {
   if (transfer.stage == Transfer::Stage::kIssued && !announce(peer, transfer)) return Progress::kAgain;
   if (transfer.stage == Transfer::Stage::kAnnounced && !granted(peer, transfer)) return Progress::kAgain;
   if (transfer.stage == Transfer::Stage::kAnnounced) {
-    const bool taken = transfer.bytes() <= kMostEnclosed || transfer.early >= 0;
-    if (transfer.early >= 0) peer.early[static_cast<std::size_t>(transfer.early)] = false;
-    if (taken) transfer.moved = transfer.bytes();
-    transfer.stage = taken ? Transfer::Stage::kMoved : Transfer::Stage::kGranted;
+    const bool enclosed = transfer.bytes() <= kMostEnclosed;
+    if (enclosed) transfer.moved = transfer.bytes();
+    transfer.stage = enclosed ? Transfer::Stage::kMoved : Transfer::Stage::kGranted;
   }
   if (transfer.stage == Transfer::Stage::kGranted) {
     send_pieces(peer, transfer);
@@ -103,41 +102,18 @@ Progress PointToPoint::progress_send(Transfer& transfer) {
 bool PointToPoint::announce(Peer& peer, Transfer& transfer) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kAnnounce)];
   if (!can_publish(endpoint) || !unannounced_.is_next(transfer, transfer.peer)) return false;
-  const std::size_t bytes = transfer.bytes();
-  Descriptor descriptor{Way::kInline, 0, static_cast<std::uint32_t>(sizeof(Announcement))};
-  const bool early = bytes > kMostEnclosed && bytes <= kEarlyBytes && endpoint.transport == nullptr;
-  if (early && !peer.early[peer.next_early]) {
-    const std::size_t place = place_early(peer, transfer);
-    descriptor = {Way::kSlot, static_cast<std::uint32_t>(place / Descriptor::kSlotUnit),
-                  static_cast<std::uint32_t>(bytes)};
-  }
   unannounced_.leave(transfer);
   transfer.number = ++peer.announced;
   const Announcement announcement{transfer.number, transfer.count, transfer.tag,
                                   static_cast<std::int32_t>(transfer.type)};
+  const std::size_t enclosed = transfer.bytes() <= kMostEnclosed ? transfer.bytes() : 0;
   std::byte* payload = next_line(endpoint).payload;
   std::memcpy(payload, &announcement, sizeof(announcement));
-  if (bytes <= kMostEnclosed) {
-    copy_inline(payload + sizeof(announcement), transfer.input, bytes);
-    descriptor.length += static_cast<std::uint32_t>(bytes);
-  }
-  publish_line(endpoint, descriptor, transfer.number, {});
+  copy_inline(payload + sizeof(announcement), transfer.input, enclosed);
+  publish_line(endpoint, {Way::kInline, 0, static_cast<std::uint32_t>(sizeof(announcement) + enclosed)},
+               transfer.number, {});
   transfer.stage = Transfer::Stage::kAnnounced;
   return true;
-}
-
-// Puts a message where the receiver finds it; it stays there until it is granted. Returns the place. May throw Error.
-std::size_t PointToPoint::place_early(Peer& peer, Transfer& transfer) {
-  const std::size_t window = peer.endpoints[static_cast<std::size_t>(Connection::kData)].window;
-  const std::size_t places = peer.pieces + window * wiring_.piece_bytes;
-  if (!peer.early_reserved) wiring_.reserve(places, kEarlyMessages * kEarlyBytes);
-  peer.early_reserved = true;
-  const std::size_t place = places + peer.next_early * kEarlyBytes;
-  std::memcpy(wiring_.slots + place, transfer.input, transfer.bytes());
-  transfer.early = static_cast<std::int8_t>(peer.next_early);
-  peer.early[peer.next_early] = true;
-  peer.next_early = (peer.next_early + 1) % kEarlyMessages;
-  return place;
 }
 
 // A grant at the head is for one of this rank's sends; if it is not this one, its own thread will take it.
@@ -226,22 +202,14 @@ void PointToPoint::collect_announcements(Peer& peer, int looks) {
     const Announcement announced = read_inline<Announcement>(*line);
     if (announced.type < 0 || announced.type >= kDataTypes)
       return fail_for(endpoint.peer, "a type that does not exist");
-    const Descriptor descriptor = Descriptor::unpack(line->descriptor);
-    Unmatched& unmatched = peer.unmatched[peer.unmatched_count];
-    if (descriptor.way == Way::kInline && descriptor.length >= sizeof(announced) &&
-        descriptor.length <= Line::kPayload) {
-      unmatched.length = descriptor.length - static_cast<std::uint32_t>(sizeof(announced));
-      unmatched.slot = Unmatched::kHere;
-      copy_inline(unmatched.bytes.data(), line->payload + sizeof(announced), unmatched.length);
-    } else if (descriptor.way == Way::kSlot && endpoint.transport == nullptr &&
-               lies_in_slots(peer.endpoints[static_cast<std::size_t>(Connection::kData)], descriptor)) {
-      unmatched.length = descriptor.length;
-      unmatched.slot = descriptor.slot;
-    } else {
+    const std::size_t length = Descriptor::unpack(line->descriptor).length;
+    if (length < sizeof(announced) || length > Line::kPayload) {
       return fail_for(endpoint.peer, "an announcement of a length that there is not");
     }
+    Unmatched& unmatched = peer.unmatched[peer.unmatched_count++];
     unmatched.announced = announced;
-    ++peer.unmatched_count;
+    unmatched.enclosed = length - sizeof(announced);
+    copy_inline(unmatched.bytes.data(), line->payload + sizeof(announced), unmatched.enclosed);
     take_message(endpoint, *line);
     settle_credit(endpoint);
   }
@@ -265,23 +233,16 @@ bool PointToPoint::match(Peer& peer, int rank, Transfer& transfer) {
     return true;
   }
   const bool enclosed = transfer.bytes() <= kMostEnclosed;
-  const bool early = found->slot != Unmatched::kHere;
-  const bool taken = enclosed || early;
-  if (found->length != (taken ? transfer.bytes() : 0) || (enclosed && early)) {
+  if (found->enclosed != (enclosed ? transfer.bytes() : 0)) {
     fail_for(rank, "less or more bytes than it announced");
     return true;
   }
-  if (enclosed) {
-    copy_inline(transfer.output, found->bytes.data(), transfer.bytes());
-  } else if (early) {
-    const Endpoint& data = peer.endpoints[static_cast<std::size_t>(Connection::kData)];
-    std::memcpy(transfer.output, data.in_slots + found->slot * Descriptor::kSlotUnit, transfer.bytes());
-  }
+  if (enclosed) copy_inline(transfer.output, found->bytes.data(), transfer.bytes());
   std::copy(found + 1, end, found);
   --peer.unmatched_count;
-  if (taken) transfer.moved = transfer.bytes();
-  peer.receiving = !taken;
-  transfer.stage = taken ? Transfer::Stage::kMoved : Transfer::Stage::kGranted;
+  if (enclosed) transfer.moved = transfer.bytes();
+  peer.receiving = !enclosed;
+  transfer.stage = enclosed ? Transfer::Stage::kMoved : Transfer::Stage::kGranted;
   publish_inline(grants, &announced.number, sizeof(announced.number), announced.number);
   return true;
 }

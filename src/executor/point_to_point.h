@@ -28,7 +28,6 @@ struct Transfer {
   int peer = 0;  // kAnySource until the sender is known
   int tag = 0;
   DataType type = DataType::kU8;
-  std::int8_t early = -1;  // of a send: which place for early messages its bytes lie in; -1: none
   std::size_t count = 0;
   const std::byte* input = nullptr;  // of a send
   std::byte* output = nullptr;       // of a receive
@@ -47,9 +46,8 @@ struct Transfer {
 // Sends and receives of one rank. They stand beside the order of collectives and have connections of their own, three
 // to each peer: the sender announces a message, the receiver grants one that it has a matching receive for, the sender
 // moves its bytes in pieces. A message that fits behind its announcement goes with it, and is received when it is
-// granted. So is a short one between ranks of a host that lies in memory of its own by then, as long as there is a
-// place for it. Per pair of ranks one message moves at a time; announcements may be granted in any order, so tags do
-// not block each other.
+// granted. Per pair of ranks one message moves at a time; announcements may be granted in any order,
+// so tags do not block each other.
 //
 // Any number of threads may carry on transfers at the same time. Never sleeps; allocates only for a peer's first
 // message.
@@ -63,7 +61,7 @@ class PointToPoint {
   struct Wiring {
     std::byte* slots = nullptr;  // this rank's memory for slots
     std::size_t piece_bytes = 0;
-    // Where in it the pieces for a peer lie: `window` of them, and behind them kEarlyMessages places of kEarlyBytes.
+    // Where in it the pieces for a peer lie: `window` of them.
     std::function<std::size_t(int peer)> pieces;
     // Takes memory for a part of the slots. May throw Error.
     std::function<void(std::size_t offset, std::size_t bytes)> reserve;
@@ -101,11 +99,8 @@ class PointToPoint {
   static constexpr std::size_t kMostEnclosed = Line::kPayload - sizeof(Announcement);  // bytes that go with it
   // One that waits for its receive.
   struct Unmatched {
-    static constexpr std::uint32_t kHere = ~std::uint32_t{0};
-
     Announcement announced;
-    std::uint32_t length;  // of what came with it
-    std::uint32_t slot;    // of the sender's, in which that lies until it is granted; kHere: in `bytes`
+    std::size_t enclosed;
     std::array<std::byte, kMostEnclosed> bytes;
   };
 
@@ -119,14 +114,10 @@ class PointToPoint {
     std::size_t unmatched_count = 0;
     bool receiving = false;  // a message of the peer is being moved here
     std::optional<Mismatch> mismatch;
-    std::array<bool, kEarlyMessages> early{};  // places for early messages that are taken
-    std::size_t next_early = 0;                // where to look for one that is free
-    bool early_reserved = false;
   };
 
   Peer& peer_state(int rank);
   bool announce(Peer& peer, Transfer& transfer);
-  [[gnu::noinline]] std::size_t place_early(Peer& peer, Transfer& transfer);
   bool granted(Peer& peer, const Transfer& transfer);
   void send_pieces(Peer& peer, Transfer& transfer);
   void collect_announcements(Peer& peer, int looks);

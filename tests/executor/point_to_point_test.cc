@@ -97,48 +97,5 @@ TEST(PointToPointProgress, OfAReceiveThatMatchesIsNotDisturbedByOneThatDoesNot) 
   EXPECT_TRUE(taken == sent);
 }
 
-// A short message is there when it is announced: the receiver has it at once, and the sender needs to hear that only.
-TEST(PointToPointProgress, OfAShortMessageNeedsOneAnswer) {
-  for (const std::size_t bytes : {std::size_t{73}, kEarlyBytes}) {
-    TwoRanks ranks;
-    std::vector<std::byte> sent(bytes, std::byte{7}), taken(bytes);
-    Transfer send = transfer(0, 0, sent);
-    Transfer receive = transfer(1, 0, taken);
-    EXPECT_EQ(ranks.of(1).progress_send(send), Progress::kAgain) << "its receiver has not taken it";
-    EXPECT_EQ(ranks.of(0).progress_receive(receive), Progress::kDone);
-    EXPECT_TRUE(taken == sent);
-    EXPECT_EQ(ranks.of(1).progress_send(send), Progress::kDone);
-  }
-}
-
-// More than there are places for, received in another order than sent, again and again: none is overwritten before it
-// is taken, and those without a place go in pieces.
-TEST(PointToPointProgress, OfManyShortMessagesKeepsThemApart) {
-  TwoRanks ranks;
-  constexpr std::size_t kMessages = kEarlyMessages + 2;
-  for (std::size_t round = 0; round < 8; ++round) {
-    std::vector<std::vector<std::byte>> sent, taken;
-    for (std::size_t i = 0; i < kMessages; ++i) {
-      sent.emplace_back(kEarlyBytes - i, std::byte(round * kMessages + i + 1));
-      taken.emplace_back(sent.back().size());
-    }
-    std::vector<Transfer> sends, receives;
-    for (std::size_t i = 0; i < kMessages; ++i) {
-      sends.push_back(transfer(0, static_cast<int>(i), sent[i]));
-      receives.push_back(transfer(1, static_cast<int>(i), taken[i]));
-    }
-    for (std::size_t i = kMessages; i-- > 0;) {
-      Progress progress = Progress::kAgain;
-      for (int left = 100; left > 0 && progress != Progress::kDone; --left) {
-        for (Transfer& send : sends) ranks.of(1).progress_send(send);
-        progress = ranks.of(0).progress_receive(receives[i]);
-      }
-      EXPECT_EQ(progress, Progress::kDone) << i;
-    }
-    for (Transfer& send : sends) EXPECT_EQ(ranks.of(1).progress_send(send), Progress::kDone);
-    EXPECT_TRUE(taken == sent);
-  }
-}
-
 }  // namespace
 }  // namespace tutti
