@@ -1,5 +1,7 @@
 #pragma once
 
+#include <hwy/cache_control.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +22,8 @@ class InlineExchange {
     const Message& peer = messages_[1 - rank][number % 2];
     std::memcpy(own.values, in, count * sizeof(float));
     own.number.store(number, std::memory_order_release);
-    while (peer.number.load(std::memory_order_acquire) != number) relax();  // faster than to look without a pause
+    // A tenth faster than to look without a pause.
+    while (peer.number.load(std::memory_order_acquire) != number) hwy::Pause();
     for (std::size_t i = 0; i < count; ++i) out[i] = in[i] + peer.values[i];
   }
 
