@@ -39,13 +39,26 @@ read -ra flags <<<"$(pkg-config --cflags --libs tutti)"
 "$work/by-hand"
 
 echo "the program in the README"
-awk '/^```cpp/ { inside = 1; next } /^```/ { inside = 0 } inside' "$here/../../README.md" >"$work/readme.cc"
+# block N: the Nth piece of C++ in the README.
+block() {
+  awk -v wanted="$1" '/^```cpp/ { inside = 1; found++; next } /^```/ { inside = 0 } inside && found == wanted' \
+    "$here/../../README.md"
+}
+block 1 >"$work/readme.cc"
 "$compiler" -std=c++20 "$work/readme.cc" "${flags[@]}" -Wl,-rpath,"${library%/*}" -o "$work/readme"
 if command -v mpirun >/dev/null; then
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
     mpirun -n 2 "$work/readme" | tee "$work/readme.log"
   grep -q '^1 from 2 ranks$' "$work/readme.log" || fail "the program in the README does not print what it should"
 fi
+{
+  echo '#include <tutti/tutti.h>'
+  echo 'struct Tensor { void* data_ptr() const; std::size_t nbytes() const; };'
+  echo 'void use(tutti::Communicator& communicator, std::size_t bytes, std::size_t count, const Tensor& tensor) {'
+  block 2
+  echo '}'
+} >"$work/memory.cc"
+"$compiler" -std=c++20 -fsyntax-only "$work/memory.cc" "${flags[@]}"
 
 # What was built beside the library is installed and runs there.
 if [ -x "$build/tools/tutti" ]; then "$prefix/bin/tutti" topo >/dev/null || fail "the installed tutti command"; fi
