@@ -220,14 +220,14 @@ constexpr KernelRow kernel_row(std::integer_sequence<int, kSources...>) {
   return {{nullptr, nullptr, combine<Policy, kSources + 2>...}};
 }
 
-// Kernels for 2..8 sources.
-template <class Policy>
-inline constexpr KernelRow kKernels = kernel_row<Policy>(std::make_integer_sequence<int, kMaxFused - 1>{});
+// Kernels for 2..kMost sources.
+template <class Policy, int kMost = kMaxFused>
+inline constexpr KernelRow kKernels = kernel_row<Policy>(std::make_integer_sequence<int, kMost - 1>{});
 
-// Kernels for 1..8 sources.
-template <class Policy>
+// Kernels for 1..kMost sources.
+template <class Policy, int kMost = kMaxFused>
 inline constexpr KernelRow kKernelsFromOne = [] {
-  KernelRow row = kKernels<Policy>;
+  KernelRow row = kKernels<Policy, kMost>;
   row.by_sources[1] = combine<Policy, 1>;
   return row;
 }();

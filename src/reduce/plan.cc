@@ -81,7 +81,7 @@ void ReductionPlan::choose_float(const Reduction& reduction, int source_count) {
   }
   // Other ranks receive the input map's product in the element's type: the rank that uses it at once must see the same.
   pass.rounding = Rounding(float_format(type));
-  if (source_count <= kMaxFused) {
+  if (source_count <= kMaxFusedSmall) {
     const ReduceOp::Kind fused = maps_input_ ? ReduceOp::Kind::kPreMulSum : kind;
     // A tree of one node is rounded when it is stored.
     const bool has_nodes = source_count > 2 || divisor != 0;

@@ -15,11 +15,11 @@ template <class Sum, class Product, class MultipliedSum>
 const KernelRow* row(ReduceOp::Kind kind) {
   switch (kind) {
     case ReduceOp::Kind::kProd:
-      return &kKernels<Product>;
+      return &kKernels<Product, kMaxFusedSmall>;
     case ReduceOp::Kind::kPreMulSum:
-      return &kKernelsFromOne<MultipliedSum>;
+      return &kKernelsFromOne<MultipliedSum, kMaxFusedSmall>;
     default:
-      return &kKernelsFromOne<Sum>;
+      return &kKernelsFromOne<Sum, kMaxFusedSmall>;
   }
 }
 
