@@ -31,12 +31,7 @@ struct Pass {
 using Kernel = void (*)(const Pass&);
 
 inline constexpr int kMaxFused = 8;
-// Of small floats: each of their kernels is long, and takes the compiler long, most of all with what sanitizers add.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int kMaxFusedSmall = 2;
-#else
-inline constexpr int kMaxFusedSmall = 4;
-#endif
+inline constexpr int kMaxFusedSmall = 4;  // of small floats, whose kernels are long and take the compiler long
 
 // Kernels by source count. A count of one is there only where sums may divide or multiply.
 struct KernelRow {
