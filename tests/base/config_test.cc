@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <regex>
 
 #include "base/log.h"
 #include "tutti/error.h"
@@ -204,8 +203,11 @@ TEST(Log, WritesOneLineWithoutControlCharacters) {
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
   // Its time is that of a clock that all hosts have.
-  EXPECT_TRUE(std::regex_search(text, std::regex(R"(^tutti \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \S+:\d+ WARN )")))
-      << text;
+  std::string shape = text;
+  std::ranges::replace_if(
+      shape, [](char c) { return '0' <= c && c <= '9'; }, '0');
+  EXPECT_TRUE(shape.starts_with("tutti 0000-00-00T00:00:00.000Z ")) << text;
+  EXPECT_NE(text.find(" WARN "), std::string::npos) << text;
   tm told{};
   ::strptime(text.c_str(), "tutti %Y-%m-%dT%H:%M:%S", &told);
   const std::time_t after = ::time(nullptr);
