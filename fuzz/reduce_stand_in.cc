@@ -10,7 +10,7 @@
 namespace tutti {
 
 void reduce(const Reduction& reduction, const void* const* sources, int source_count, int, void* dst, void* dst2,
-            std::size_t elements, StoreKind) {
+            std::size_t elements, StoreKind, StoreKind) {
   const std::size_t bytes = elements * element_size(reduction.type);
   for (std::size_t i = 0; i < bytes; ++i) {
     std::uint8_t value = 0;
