@@ -11,30 +11,20 @@ HWY_BEFORE_NAMESPACE();
 namespace tutti {
 namespace HWY_NAMESPACE {
 
-template <class Sum, class Product, class MultipliedSum>
-const KernelRow* row(ReduceOp::Kind kind) {
-  switch (kind) {
-    case ReduceOp::Kind::kProd:
-      return &kKernels<Product, kMaxFusedSmall>;
-    case ReduceOp::Kind::kPreMulSum:
-      return &kKernelsFromOne<MultipliedSum, kMaxFusedSmall>;
-    default:
-      return &kKernelsFromOne<Sum, kMaxFusedSmall>;
-  }
-}
-
 const KernelRow* find_rounded_small_float(ReduceOp::Kind kind, DataType type) {
   switch (type) {
     case DataType::kF16:
-      return row<RoundedNodes<F16Sum>, RoundedNodes<F16Product>, RoundedNodes<MultipliedSmallSum<F16Sum>>>(kind);
+      return small_float_row<RoundedNodes<F16Sum>, RoundedNodes<F16Product>, RoundedNodes<MultipliedSmallSum<F16Sum>>>(
+          kind);
     case DataType::kBF16:
-      return row<RoundedNodes<BF16Sum>, RoundedNodes<BF16Product>, RoundedNodes<MultipliedSmallSum<BF16Sum>>>(kind);
+      return small_float_row<RoundedNodes<BF16Sum>, RoundedNodes<BF16Product>,
+                             RoundedNodes<MultipliedSmallSum<BF16Sum>>>(kind);
     case DataType::kF8E4M3:
-      return row<RoundedNodes<F8E4M3Sum>, RoundedNodes<F8E4M3Product>, RoundedNodes<MultipliedSmallSum<F8E4M3Sum>>>(
-          kind);
+      return small_float_row<RoundedNodes<F8E4M3Sum>, RoundedNodes<F8E4M3Product>,
+                             RoundedNodes<MultipliedSmallSum<F8E4M3Sum>>>(kind);
     default:
-      return row<RoundedNodes<F8E5M2Sum>, RoundedNodes<F8E5M2Product>, RoundedNodes<MultipliedSmallSum<F8E5M2Sum>>>(
-          kind);
+      return small_float_row<RoundedNodes<F8E5M2Sum>, RoundedNodes<F8E5M2Product>,
+                             RoundedNodes<MultipliedSmallSum<F8E5M2Sum>>>(kind);
   }
 }
 

@@ -11,28 +11,16 @@ HWY_BEFORE_NAMESPACE();
 namespace tutti {
 namespace HWY_NAMESPACE {
 
-template <class Sum, class Product, class MultipliedSum>
-const KernelRow* row(ReduceOp::Kind kind) {
-  switch (kind) {
-    case ReduceOp::Kind::kProd:
-      return &kKernels<Product, kMaxFusedSmall>;
-    case ReduceOp::Kind::kPreMulSum:
-      return &kKernelsFromOne<MultipliedSum, kMaxFusedSmall>;
-    default:
-      return &kKernelsFromOne<Sum, kMaxFusedSmall>;
-  }
-}
-
 const KernelRow* find_small_float(ReduceOp::Kind kind, DataType type) {
   switch (type) {
     case DataType::kF16:
-      return row<F16Sum, F16Product, MultipliedSmallSum<F16Sum>>(kind);
+      return small_float_row<F16Sum, F16Product, MultipliedSmallSum<F16Sum>>(kind);
     case DataType::kBF16:
-      return row<BF16Sum, BF16Product, MultipliedSmallSum<BF16Sum>>(kind);
+      return small_float_row<BF16Sum, BF16Product, MultipliedSmallSum<BF16Sum>>(kind);
     case DataType::kF8E4M3:
-      return row<F8E4M3Sum, F8E4M3Product, MultipliedSmallSum<F8E4M3Sum>>(kind);
+      return small_float_row<F8E4M3Sum, F8E4M3Product, MultipliedSmallSum<F8E4M3Sum>>(kind);
     default:
-      return row<F8E5M2Sum, F8E5M2Product, MultipliedSmallSum<F8E5M2Sum>>(kind);
+      return small_float_row<F8E5M2Sum, F8E5M2Product, MultipliedSmallSum<F8E5M2Sum>>(kind);
   }
 }
 

@@ -177,6 +177,18 @@ using F8E4M3Product = FloatProduct<F8E4M3Elements>;
 using F8E5M2Product = FloatProduct<F8E5M2Elements>;
 #endif
 
+template <class Sum, class Product, class MultipliedSum>
+const KernelRow* small_float_row(ReduceOp::Kind kind) {
+  switch (kind) {
+    case ReduceOp::Kind::kProd:
+      return &kKernels<Product, kMaxFusedSmall>;
+    case ReduceOp::Kind::kPreMulSum:
+      return &kKernelsFromOne<MultipliedSum, kMaxFusedSmall>;
+    default:
+      return &kKernelsFromOne<Sum, kMaxFusedSmall>;
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace tutti
 HWY_AFTER_NAMESPACE();
