@@ -91,8 +91,9 @@ class TUTTI_API Communicator {
   ~Communicator();
 
   // As the destructor, but reports what went wrong. A second call does nothing. Waits for collectives that other
-  // threads have issued; their sends and receives that wait for a peer end with kInvalidArgument. (No thread may be in
-  // a call when the destructor runs.)
+  // threads have issued; their sends and receives that wait for a peer end with kInvalidArgument. When it returns all
+  // its Works are done, but for callbacks that still run and a group's calls of other communicators. (No thread may be
+  // in a call when the destructor runs.)
   void destroy();
 
   // Ends every pending and later call of this communicator, on all ranks, with an error that gives the reason: kAborted

@@ -125,9 +125,9 @@ void Rotation::retire(Waiter& waiter) {
     const int source = call.operation->source();
     OutstandingCalls& outstanding = call.operation->context().outstanding();
     call.operation.reset();
-    outstanding.leave();
-    call.home.reset();
     if (call.work->end_call(error, source, now)) ended_.push_back(std::move(call.work));
+    outstanding.leave();  // last: whoever destroys the communicator finds its Works done
+    call.home.reset();
   }
 }
 
