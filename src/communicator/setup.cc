@@ -163,15 +163,20 @@ std::vector<std::unique_ptr<Channel>> make_channels(const Layout& layout, HostGr
   return channels;
 }
 
-// A rank's share of the last caches of its host; 0: unknown.
-std::size_t cache_share(const HostGroup& group) {
+// Ranks that are far from each other have at least so many last caches, whatever a virtual machine says.
+constexpr std::size_t kCachesOfFarRanks = 2;
+
+// Gives every rank its share of the last caches of its host.
+void share_caches(const HostGroup& group, std::span<const std::unique_ptr<Channel>> channels) {
   std::map<int, std::size_t> caches;
   for (const Machine::Core& core : machine_of_process().cores) {
     if (core.l3 != Machine::kUnknown) caches[core.l3] = core.l3_bytes;
   }
   std::size_t all = 0;
   for (const auto& [number, bytes] : caches) all += bytes;
-  return all / group.members.size();
+  const std::size_t near = all / group.members.size();
+  const std::size_t far = caches.empty() ? 0 : near * std::max(kCachesOfFarRanks, caches.size()) / caches.size();
+  for (const auto& channel : channels) channel->set_cache_shares(near, far);
 }
 
 // What the other ranks of the host let this one read in place.
@@ -283,7 +288,7 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   parts.placement = Placement(parts.group->leader_of, grouping.group_of);
   parts.layout = parts.placement.layout(rank);
   parts.channels = make_channels(parts.layout, *parts.group);
-  for (const auto& channel : parts.channels) channel->set_cache_share(cache_share(*parts.group));
+  share_caches(*parts.group, parts.channels);
   parts.peer_segments = make_peer_segments(parts.layout.ranks, *parts.group);
   parts.sleepers = std::make_unique<Sleepers>(*parts.group, parts.layout.ranks);
   parts.health->tell_changes([sleepers = parts.sleepers.get()] { sleepers->tell_own(); });

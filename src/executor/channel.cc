@@ -38,6 +38,7 @@ void Channel::reserve_large_ring() {
 // it in memory. An output that its owner's second-level cache still holds is better written past the caches even near:
 // every line of it would have to be taken back. (The large ring is about twice as long as that cache.)
 void Channel::set_distance(bool far) {
+  far_ = far;
   slot_stores_ = far ? StoreKind::kStreaming : StoreKind::kOrdinary;
   const std::size_t held = rings_[1].size() / 4;
   for (std::size_t width = 1; width < target_stores_.size(); ++width) {

@@ -51,9 +51,12 @@ class Channel {
   void reserve_large_ring();
   // Whether some peer of this host is far: it changes how memory that peers read is written.
   void set_distance(bool far);
-  // What this rank has of the last cache that its host's ranks share; 0: unknown.
-  void set_cache_share(std::size_t bytes) { cache_share_ = bytes; }
-  bool exceeds_cache(std::size_t bytes) const { return cache_share_ > 0 && bytes > cache_share_; }
+  // What this rank has of the last caches of its host, where its peers are near and where some are far; 0: unknown.
+  void set_cache_shares(std::size_t near, std::size_t far) { cache_shares_ = {near, far}; }
+  bool exceeds_cache(std::size_t bytes) const {
+    const std::size_t share = cache_shares_[far_ ? 1 : 0];
+    return share > 0 && bytes > share;
+  }
   // How the slots of the large ring are written.
   StoreKind slot_stores() const { return slot_stores_; }
   // How the outputs of peers are written, by calls with outputs of this length.
@@ -73,8 +76,9 @@ class Channel {
   int rank_;
   std::byte* slots_;
   std::array<SlotRing, 2> rings_;
-  std::function<void()> reserve_large_;  // empty once called
-  std::size_t cache_share_ = 0;
+  std::function<void()> reserve_large_;        // empty once called
+  std::array<std::size_t, 2> cache_shares_{};  // near, far
+  bool far_ = false;
   StoreKind slot_stores_ = StoreKind::kOrdinary;
   std::array<StoreChoice, 65> target_stores_;  // by bit_width
   std::unique_ptr<std::byte[]> scratch_;

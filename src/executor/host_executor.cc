@@ -29,8 +29,9 @@ constexpr std::size_t kShortestWatched = 2048;
 constexpr std::size_t kBetweenLooks = 4 << 20;
 constexpr std::size_t kLeastOfACall = kBetweenLooks / 32;
 
-// How many blocks the larger one of a call's buffers has.
+// How many times a call's count the larger one of its buffers holds. Vector forms count that buffer.
 std::size_t larger_side(const Call& call) {
+  if (call.blocks != nullptr) return 1;
   switch (call.plan->algorithm().collective) {
     case Collective::kAllReduce:
     case Collective::kBroadcast:
@@ -114,9 +115,12 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   // A straight line enters it while it waits for the peers, where the time costs nothing.
   if (!call.straight_line) enter_in_log(call, false);
   call.output_bytes = count * call.element_bytes;
-  // In place, what is overwritten has just been read.
-  call.streams_output = !call.in_place && first.exceeds_cache(2 * call.output_bytes * larger_side(call));
-  if (longest >= kShortestWatched) watch_distances(call, call.output_bytes * larger_side(call));
+  const std::size_t larger_buffer = call.output_bytes * larger_side(call);
+  if (longest >= kShortestWatched) watch_distances(call, larger_buffer);
+  // A store past the caches to a line that this processor still holds takes longer than one into the cache, and what
+  // goes through slots leaves less of the cache to the buffers. In place, what is overwritten has just been read.
+  const bool shared = call.shared_input || call.shared_output;
+  call.streams_output = !call.in_place && first.exceeds_cache(shared ? larger_buffer : 2 * larger_buffer);
   call.ring = longest <= kSmallChunk && needed <= first.rings()[0].size() ? 0 : 1;
   if (call.ring == 0) return;
   for (int channel = 0; channel < call.channels; ++channel) {

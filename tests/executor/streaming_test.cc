@@ -40,7 +40,7 @@ TEST_P(Streaming, EveryAlgorithmGivesTheReferenceResult) {
   for (const Algorithm& algorithm : algorithms()) {
     // Soon enough a world notices that its ranks are not far from each other.
     World world(ranks, options);
-    for (int r = 0; r < ranks; ++r) world.channel(r, 0).set_cache_share(20'000);
+    for (int r = 0; r < ranks; ++r) world.channel(r, 0).set_cache_shares(10'000, 20'000);
     if (!algorithm.applies(world.layout(0)) || is_vector(algorithm.collective)) continue;
     for (const std::size_t count : counts) {
       if (reduced && ++sample % 3 != 0) continue;
@@ -62,6 +62,51 @@ TEST_P(Streaming, EveryAlgorithmGivesTheReferenceResult) {
     if (!reduced) {
       ASSERT_EQ(world.channel(0, 0).slot_stores(), StoreKind::kStreaming);
     }
+  }
+}
+
+// An output goes past the caches when the call's larger buffer exceeds this rank's share of the last cache: half as
+// soon where values go through slots, later where peers are far and have a cache of their own, never in place.
+TEST(OwnOutputs, AreWrittenPastTheCachesWhenTheyExceedThem) {
+  struct Case {
+    double hop_ns;
+    Buffers buffers;
+    bool in_place;
+    Collective collective;
+    std::size_t count;
+    bool streams;
+  };
+  constexpr std::size_t kNear = 64'000, kFar = 128'000;
+  const std::size_t near = kNear / sizeof(float), far = kFar / sizeof(float);
+  for (const Case& c :
+       std::initializer_list<Case>{{50, Buffers::kShared, false, Collective::kAllReduce, near, false},
+                                   {50, Buffers::kShared, false, Collective::kAllReduce, near + 1, true},
+                                   {50, Buffers::kShared, true, Collective::kAllReduce, 4 * near, false},
+                                   {50, Buffers::kPrivate, false, Collective::kAllReduce, near / 2, false},
+                                   {50, Buffers::kPrivate, false, Collective::kAllReduce, near / 2 + 1, true},
+                                   {50, Buffers::kShared, false, Collective::kAllGather, near / 2, false},
+                                   {50, Buffers::kShared, false, Collective::kAllGather, near / 2 + 1, true},
+                                   {250, Buffers::kShared, false, Collective::kAllReduce, far, false},
+                                   {250, Buffers::kShared, false, Collective::kAllReduce, far + 1, true},
+                                   {250, Buffers::kPrivate, false, Collective::kAllReduce, far / 2, false},
+                                   {250, Buffers::kPrivate, false, Collective::kAllReduce, far / 2 + 1, true}}) {
+    SCOPED_TRACE(std::string(name(c.collective)) + " of " + std::to_string(c.count) + ", hop " +
+                 std::to_string(c.hop_ns));
+    WorldOptions options;
+    options.hop_ns = static_cast<std::uint32_t>(c.hop_ns);
+    options.large_ring_bytes = 1024 * 1024;
+    World world(2, options);
+    for (int r = 0; r < 2; ++r) world.channel(r, 0).set_cache_shares(kNear, kFar);
+    const char* algorithm = c.collective == Collective::kAllReduce ? "two_shot" : "one_shot";
+    const CallSetup setup{find_algorithm(c.collective, algorithm), 0, c.count, c.in_place, 16 * 1024, 1, c.buffers};
+    GuardedCall zero(world, 0, setup, 1), one(world, 1, setup, 1);
+    zero.start();
+    one.start();
+    EXPECT_EQ(zero.call().streams_output, c.streams);
+    EXPECT_EQ(one.call().streams_output, c.streams);
+    Call* calls[] = {&zero.call(), &one.call()};
+    ASSERT_TRUE(world.drive(calls));
+    EXPECT_EQ(zero.problem() + one.problem(), "");
   }
 }
 
