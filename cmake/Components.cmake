@@ -37,11 +37,13 @@ function(tutti_compile_options target)
 endfunction()
 
 # A test executable, run by ctest as a whole (thousands of cases as processes of their own would cost minutes):
-#   tutti_test(NAME SOURCES file… DEPENDS component… [LIBRARIES target…] [LABELS label…] [SHARDS n] [TIMEOUT seconds])
+#   tutti_test(NAME SOURCES file… DEPENDS component… [LIBRARIES target…] [LABELS label…] [SHARDS n] [TIMEOUT seconds]
+#              [OPTIMIZED])
 # Labels: fast (the default; also run under sanitizers), process (starts processes or namespaces), soak. SHARDS splits
-# the cases of a long executable over n processes. Results lie in test-results/, where scripts/test counts the cases.
+# the cases of a long executable over n processes. OPTIMIZED: it computes for long itself; most others keep the compiler
+# busy for longer than they run. Results lie in test-results/, where scripts/test counts the cases.
 function(tutti_test name)
-  cmake_parse_arguments(arg "" "SHARDS;TIMEOUT" "SOURCES;DEPENDS;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED" "SHARDS;TIMEOUT" "SOURCES;DEPENDS;LIBRARIES;LABELS" ${ARGN})
   if(NOT arg_LABELS)
     set(arg_LABELS fast)
   endif()
@@ -59,12 +61,14 @@ function(tutti_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   tutti_compile_options(${name})
-  # Most of what tests take is the compiler's time. What they test is compiled as it is for users.
+  # What it tests is compiled as it is for users.
   set(optimization -O1)
   if(TUTTI_SANITIZE)
     set(optimization -O0)
   endif()
-  target_compile_options(${name} PRIVATE ${optimization})
+  if(NOT arg_OPTIMIZED)
+    target_compile_options(${name} PRIVATE ${optimization})
+  endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   list(TRANSFORM arg_DEPENDS PREPEND tutti_)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} ${arg_LIBRARIES} GTest::gtest GTest::gtest_main)
