@@ -22,6 +22,7 @@
 #include "base/net/handshake.h"
 #include "bootstrap/hand_out.h"
 #include "meeting.h"
+#include "support/descriptors.h"
 #include "transport/shm/segment.h"
 #include "transport/shm/segment_server.h"
 
@@ -98,10 +99,6 @@ std::size_t resident_bytes() {
   std::size_t all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> all >> resident;
   return resident * static_cast<std::size_t>(::getpagesize());
-}
-
-std::size_t open_descriptors() {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
 struct Cost {

@@ -15,7 +15,6 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <filesystem>
 #include <future>
 #include <optional>
 #include <string>
@@ -29,6 +28,7 @@
 #include "bootstrap/roll_call.h"
 #include "bootstrap/root_server.h"
 #include "bootstrap/sockets.h"
+#include "support/descriptors.h"
 
 namespace tutti {
 namespace {
@@ -208,10 +208,6 @@ TEST(Hostile, SilentConnectionsGiveWayWhenThereAreNoDescriptorsLeft) {
   }
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 1) << log;
-}
-
-std::size_t open_descriptors() {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
 // A process that connects, says nothing for so long, and goes.

@@ -15,6 +15,7 @@
 #include "bootstrap/introduction.h"
 #include "bootstrap/reach_root.h"
 #include "bootstrap/sockets.h"
+#include "support/descriptors.h"
 
 namespace tutti {
 namespace {
@@ -42,12 +43,6 @@ TEST_P(Sizes, MeetAndExchange) {
 
 INSTANTIATE_TEST_SUITE_P(Meeting, Sizes, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 21, 22, 33));
 
-int open_descriptors() {
-  int count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
-  return count;
-}
-
 int threads() {
   int count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) ++count;
@@ -63,7 +58,7 @@ long resident_kib() {
 
 TEST(Meeting, LeavesNothingBehind) {
   leave_all(*std::make_unique<TestRanks>(meet_all(5)));
-  const int descriptors = open_descriptors();
+  const std::size_t descriptors = open_descriptors();
   const int threads_before = threads();
   for (int i = 0; i < 5; ++i) {
     TestRanks made = meet_all(5);
@@ -81,10 +76,10 @@ TEST(Meeting, AThousandRanksInOneProcess) {
   TestRanks made = meet_all(kRanks);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   expect_all_met(made);
-  const int descriptors = open_descriptors();
+  const std::size_t descriptors = open_descriptors();
   std::printf("%d ranks as threads of one process met in %.2f s, with %.1f descriptors and %ld KiB a rank\n", kRanks,
               took.count(), static_cast<double>(descriptors) / kRanks, (resident_kib() - resident_before) / kRanks);
-  EXPECT_LE(descriptors, 16 * kRanks);
+  EXPECT_LE(descriptors, 16u * kRanks);
   leave_all(made);
   for (const auto& rank : made) ASSERT_FALSE(rank->health.failed()) << rank->health.reason().what();
 }

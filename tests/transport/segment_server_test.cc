@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/net/key.h"
+#include "support/descriptors.h"
 #include "transport/shm/host_group.h"
 #include "transport/shm/segment.h"
 #include "transport/shm/segment_protocol.h"
@@ -144,13 +145,9 @@ TEST_F(SegmentServerTest, HasToProveThatItKnowsTheKeyToo) {
   leader.join();
 }
 
-int open_descriptors() {
-  return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
-}
-
 // Found by fuzzing: the second of two descriptors stayed open.
 TEST_F(SegmentServerTest, ThatSendsManyDescriptorsLeavesNoneOpen) {
-  const int before = open_descriptors();
+  const std::size_t before = open_descriptors();
   for (const std::size_t count : {1, 2, 3, 200}) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
