@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "communicator/shared_memory.h"
 #include "communicator/values.h"
 #include "executor/signature.h"
 #include "reduce/guarded_memory.h"
@@ -13,12 +14,6 @@
 
 namespace tutti {
 namespace {
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kSeesSharedMemory = false;
-#else
-constexpr bool kSeesSharedMemory = true;
-#endif
 
 // Memory of either kind, the same size.
 class EitherBuffer {
@@ -58,14 +53,8 @@ void call_and_overwrite(Communicator& communicator, Kinds kinds, int rounds) {
         };
         const std::size_t in = blocks_in(call, rank, ranks) * count;
         const std::size_t out = blocks_out(call, rank, ranks) * count;
-        const std::size_t own = own_offset(call, rank, ranks) * sizeof(std::uint32_t);
-        std::byte* input = inputs.get(library(0));
-        std::byte* output = outputs.get(library(1));
-        if (is_in_place(call, rank, ranks)) {
-          output = in > out ? input + own : input;
-          input = out > in ? input + own : input;
-        }
-        for (std::size_t i = 0; i < in; ++i) store_code(call.type, input, i, input_code(call, ranks, rank, i));
+        const auto [input, output] = buffers_of(call, rank, ranks, inputs.get(library(0)), outputs.get(library(1)));
+        store_input(call, ranks, rank, input);
 
         doing(describe(call));
         issue(communicator, call, input, output);
@@ -92,9 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Buffers, testing::Values(Kinds::kPrivate, Kinds:
                          [](const auto& info) { return name_of(info.param); });
 
 TEST_P(Buffers, AreTheCallersAgainWhenACallReturns) {
-  if (GetParam() != Kinds::kPrivate && !kSeesSharedMemory) {
-    GTEST_SKIP() << "the thread sanitizer takes two mappings of one memory for two memories";
-  }
+  if (GetParam() != Kinds::kPrivate && !kSeesSharedMemory) GTEST_SKIP() << kWhyItDoesNot;
   const int rounds = reduced() ? 1 : 6;
   for (const int ranks : {2, 3}) {
     expect_ranks(ranks, [&](Communicator& c) { call_and_overwrite(c, GetParam(), rounds); });
@@ -107,36 +94,28 @@ TEST_P(Buffers, AreTheCallersAgainWhenACallReturns) {
 
 // What the library's memory is for: the peers read it where it lies.
 TEST(LibraryBuffers, AreReadInPlaceByTheOtherRanksOfTheHost) {
-  if (!kSeesSharedMemory) GTEST_SKIP() << "the thread sanitizer takes two mappings of one memory for two memories";
+  if (!kSeesSharedMemory) GTEST_SKIP() << kWhyItDoesNot;
   expect_ranks(2, [](Communicator& communicator) {
     constexpr std::size_t kCount = 100'000;
     EitherBuffer buffer(kCount * sizeof(float));
-    float* values = reinterpret_cast<float*>(buffer.get(true));
-    for (int i = 0; i < 10; ++i) {
-      std::fill_n(values, kCount, 1.0f);
-      communicator.all_reduce(values, values, kCount, DataType::kF32, kSum);
-      ASSERT_EQ(std::count(values, values + kCount, 2.0f), static_cast<std::ptrdiff_t>(kCount));
-    }
-    EXPECT_GT(communicator.statistics().messages_read_in_place, 0u);
+    expect_read_in_place(communicator, reinterpret_cast<float*>(buffer.get(true)), kCount);
   });
 }
 
 // Makes a call of floats whose sums are not exact with private buffers everywhere, then with others on each rank.
 void check_bits(Communicator& communicator, TestCall call, EitherBuffer& inputs, EitherBuffer& outputs,
                 std::vector<std::byte>& expected) {
-  const auto rank = static_cast<std::uint64_t>(communicator.rank());
+  const int rank = communicator.rank();
   const int ranks = communicator.ranks();
-  const std::size_t in = blocks_in(call, communicator.rank(), ranks) * call.count;
-  const std::size_t out = blocks_out(call, communicator.rank(), ranks) * call.count;
-  const std::size_t own = own_offset(call, communicator.rank(), ranks) * sizeof(float);
+  const std::size_t in = blocks_in(call, rank, ranks) * call.count;
+  const std::size_t out = blocks_out(call, rank, ranks) * call.count;
   for (std::uint64_t kinds = 0; kinds < 6; ++kinds) {
     call.in_place = kinds >= 4;
-    const std::uint64_t mine = kinds == 0 ? 0 : kinds + rank;
-    std::byte* const input = inputs.get((mine & 1) != 0);
-    std::byte* const output =
-        is_in_place(call, communicator.rank(), ranks) ? input + own : outputs.get((mine & 2) != 0);
+    const std::uint64_t mine = kinds == 0 ? 0 : kinds + static_cast<std::uint64_t>(rank);
+    const auto [input, output] =
+        buffers_of(call, rank, ranks, inputs.get((mine & 1) != 0), outputs.get((mine & 2) != 0));
     auto* const values = reinterpret_cast<float*>(input);
-    for (std::size_t i = 0; i < in; ++i) values[i] = static_cast<float>(mix(i * 8 + rank) % 1'000'003) / 977;
+    for (std::size_t i = 0; i < in; ++i) values[i] = uneven_value(rank, i);
     doing(describe(call));
     issue(communicator, call, input, output);
     if (kinds == 0) std::copy_n(output, out * sizeof(float), expected.begin());
@@ -147,7 +126,7 @@ void check_bits(Communicator& communicator, TestCall call, EitherBuffer& inputs,
 // How a message travels depends on the buffers; what it says must not: of everything that adds up, in place and not.
 // Sizes lie around those at which ways and store kinds change.
 TEST(LibraryBuffers, GiveTheSameBitsAsPrivateOnes) {
-  if (!kSeesSharedMemory) GTEST_SKIP() << "the thread sanitizer takes two mappings of one memory for two memories";
+  if (!kSeesSharedMemory) GTEST_SKIP() << kWhyItDoesNot;
   for (const int ranks : {2, 3}) {
     expect_ranks(ranks, [](Communicator& communicator) {
       constexpr std::size_t kMost = 300'001;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "communicator/shared_memory.h"
 #include "communicator/values.h"
 #include "support/ranks.h"
 #include "tutti/memory.h"
@@ -63,9 +64,7 @@ void use(Communicator& communicator) {
 class NothingIsLeft : public testing::TestWithParam<std::vector<int>> {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "the thread sanitizer takes two mappings of one memory for two memories";
-#endif
+    if (!kSeesSharedMemory) GTEST_SKIP() << kWhyItDoesNot;
     // The heap behind allocate() and the machine's description stay for the life of the process.
     expect_ranks(2, use);
   }

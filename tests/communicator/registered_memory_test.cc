@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <numeric>
 #include <string>
 #include <vector>
 
+#include "communicator/shared_memory.h"
 #include "communicator/values.h"
-#include "executor/signature.h"
 #include "support/ranks.h"
 #include "tutti/memory.h"
 
@@ -20,9 +19,7 @@ namespace {
 class RegisteredBuffers : public testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "the thread sanitizer takes two mappings of one memory for two memories";
-#endif
+    if (!kSeesSharedMemory) GTEST_SKIP() << kWhyItDoesNot;
   }
 };
 
@@ -39,12 +36,7 @@ TEST_F(RegisteredBuffers, AreReadAndWrittenInPlaceByTheOtherRanksOfTheHost) {
     std::vector<float> values(kCount);
     const Registration registration = register_memory(values.data(), kCount * sizeof(float));
     EXPECT_GT(registration.bytes(), kCount * sizeof(float) - 8192);
-    for (int i = 0; i < 10; ++i) {
-      std::fill(values.begin(), values.end(), 1.0f);
-      communicator.all_reduce(values.data(), values.data(), kCount, DataType::kF32, kSum);
-      ASSERT_EQ(std::count(values.begin(), values.end(), 2.0f), static_cast<std::ptrdiff_t>(kCount));
-    }
-    EXPECT_GT(communicator.statistics().messages_read_in_place, 0u);
+    expect_read_in_place(communicator, values.data(), kCount);
   });
 }
 
@@ -68,9 +60,7 @@ TEST_F(RegisteredBuffers, GiveTheSameBitsAsPrivateOnes) {
               float* const output = (mine & 2) != 0 ? outputs.data() + shift : expected.data();
               std::vector<float> first(kinds == 0 ? 0 : count);
               if (kinds != 0) std::copy_n(expected.data(), count, first.data());
-              for (std::size_t i = 0; i < count; ++i) {
-                input[i] = static_cast<float>(mix(i * 8 + rank) % 1'000'003) / 977;
-              }
+              for (std::size_t i = 0; i < count; ++i) input[i] = uneven_value(communicator.rank(), i);
               std::fill_n(output, count, -1.0f);
               communicator.all_reduce(input, output, count, DataType::kF32, kSum);
               if (kinds == 0) continue;
@@ -100,20 +90,13 @@ TEST_F(RegisteredBuffers, ServeEveryCollective) {
         const auto collective = static_cast<Collective>(number % static_cast<std::size_t>(kCollectives));
         TestCall call{collective, DataType::kU32, ReduceOp::Kind::kSum, kCount - number, 0, number % 3 == 0, number};
         call.root = static_cast<int>(number % static_cast<std::size_t>(ranks));
-        const std::size_t in_count = blocks_in(call, rank, ranks) * call.count;
-        const std::size_t out_count = blocks_out(call, rank, ranks) * call.count;
-        const std::size_t own = own_offset(call, rank, ranks) * sizeof(std::uint32_t);
-        std::byte* input = inputs.data();
-        std::byte* output = outputs.data();
-        if (is_in_place(call, rank, ranks)) {
-          output = in_count > out_count ? input + own : input;
-          input = out_count > in_count ? input + own : input;
-        }
-        for (std::size_t i = 0; i < in_count; ++i) store_code(call.type, input, i, input_code(call, ranks, rank, i));
+        const std::size_t count = blocks_out(call, rank, ranks) * call.count;
+        const auto [input, output] = buffers_of(call, rank, ranks, inputs.data(), outputs.data());
+        store_input(call, ranks, rank, input);
         doing(describe(call));
         issue(communicator, call, input, output);
         std::size_t wrong = 0;
-        for (std::size_t i = 0; i < out_count; ++i) {
+        for (std::size_t i = 0; i < count; ++i) {
           const auto expected = output_code(call, ranks, rank, i);
           wrong += expected && load_code(call.type, output, i) != *expected;
         }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "communicator/shared_memory.h"
 #include "communicator/values.h"
 #include "executor/signature.h"
 #include "support/ranks.h"
@@ -63,9 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, Thresholds,
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(Thresholds, AndTheirNeighboursLoseNothingInAnyCollective) {
-#if defined(__SANITIZE_THREAD__)
-  if (GetParam().library) GTEST_SKIP() << "the thread sanitizer takes two mappings of one memory for two memories";
-#endif
+  if (GetParam().library && !kSeesSharedMemory) GTEST_SKIP() << kWhyItDoesNot;
   const auto ranks = static_cast<int>(GetParam().host_of.size());
   const bool library = GetParam().library;
   prepare_reference();
@@ -100,9 +99,7 @@ TEST_P(Thresholds, AndTheirNeighboursLoseNothingInAnyCollective) {
 }
 
 TEST_P(Thresholds, AndTheirNeighboursLoseNothingBetweenTwo) {
-#if defined(__SANITIZE_THREAD__)
-  if (GetParam().library) GTEST_SKIP() << "the thread sanitizer takes two mappings of one memory for two memories";
-#endif
+  if (GetParam().library && !kSeesSharedMemory) GTEST_SKIP() << kWhyItDoesNot;
   const bool library = GetParam().library;
   expect_ranks(
       static_cast<int>(GetParam().host_of.size()),

@@ -119,12 +119,13 @@ std::size_t blocks_out(const TestCall& call, int rank, int ranks) {
   }
 }
 
+namespace {
+
+// Whether this rank makes it in place.
 bool is_in_place(const TestCall& call, int rank, int ranks) {
   return call.in_place && call.collective != Collective::kAllToAllV && blocks_in(call, rank, ranks) > 0 &&
          blocks_out(call, rank, ranks) > 0;
 }
-
-namespace {
 
 // Elements that go from one rank to another.
 std::size_t elements_between(const TestCall& call, int from, int to) {
@@ -155,6 +156,14 @@ std::size_t offset_of(const TestCall& call, Side side, int rank, int ranks, int 
   std::size_t offset = 0;
   for (int before = 0; before < block; ++before) offset += elements_of(call, side, rank, before);
   return offset;
+}
+
+// In place: where the smaller side begins in the larger one, in elements.
+std::size_t own_offset(const TestCall& call, int rank, int ranks) {
+  const std::size_t in = blocks_in(call, rank, ranks);
+  const std::size_t out = blocks_out(call, rank, ranks);
+  if (in == out) return 0;
+  return offset_of(call, in > out ? Side::kInput : Side::kOutput, rank, ranks, rank);
 }
 
 struct BlockPlace {
@@ -190,13 +199,6 @@ struct Blocks {
 };
 
 }  // namespace
-
-std::size_t own_offset(const TestCall& call, int rank, int ranks) {
-  const std::size_t in = blocks_in(call, rank, ranks);
-  const std::size_t out = blocks_out(call, rank, ranks);
-  if (in == out) return 0;
-  return offset_of(call, in > out ? Side::kInput : Side::kOutput, rank, ranks, rank);
-}
 
 std::optional<std::uint64_t> output_code(const TestCall& call, int ranks, int rank, std::size_t index) {
   const auto place = find_output(call, rank, ranks, index);
@@ -273,6 +275,23 @@ std::size_t bytes_of_second(const TestCall& call, int rank, int ranks) {
   return is_in_place(call, rank, ranks) ? 0 : blocks_out(call, rank, ranks) * call.count * element_size(call.type);
 }
 
+CallBuffers buffers_of(const TestCall& call, int rank, int ranks, std::byte* first, std::byte* second) {
+  if (!is_in_place(call, rank, ranks)) return {first, second};
+  std::byte* const own = first + own_offset(call, rank, ranks) * element_size(call.type);
+  const std::size_t in = blocks_in(call, rank, ranks);
+  const std::size_t out = blocks_out(call, rank, ranks);
+  return {out > in ? own : first, in > out ? own : first};
+}
+
+void store_input(const TestCall& call, int ranks, int rank, std::byte* input) {
+  const std::size_t count = blocks_in(call, rank, ranks) * call.count;
+  for (std::size_t i = 0; i < count; ++i) store_code(call.type, input, i, input_code(call, ranks, rank, i));
+}
+
+float uneven_value(int rank, std::size_t index) {
+  return static_cast<float>(mix(index * 8 + static_cast<std::uint64_t>(rank)) % 1'000'003) / 977;
+}
+
 std::string perform_at(Communicator& communicator, const TestCall& call, std::byte* first, std::byte* second) {
   constexpr std::size_t kEnds = 4096;
   constexpr std::size_t kStride = 61;
@@ -282,12 +301,9 @@ std::string perform_at(Communicator& communicator, const TestCall& call, std::by
   const std::size_t in = blocks_in(call, rank, ranks) * call.count;
   const std::size_t out = blocks_out(call, rank, ranks) * call.count;
 
-  // In place, the smaller side lies in the larger one.
   const bool shared = is_in_place(call, rank, ranks);
-  const std::size_t own = own_offset(call, rank, ranks) * size;
-  std::byte* input = first + (shared && out > in ? own : 0);
-  std::byte* output = shared ? first + (in > out ? own : 0) : second;
-  for (std::size_t i = 0; i < in; ++i) store_code(call.type, input, i, input_code(call, ranks, rank, i));
+  const auto [input, output] = buffers_of(call, rank, ranks, first, second);
+  store_input(call, ranks, rank, input);
   const std::vector<std::byte> before(output, output + out * size);
 
   issue(communicator, call, in > 0 ? input : nullptr, out > 0 ? output : nullptr);

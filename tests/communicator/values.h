@@ -60,9 +60,15 @@ std::optional<std::uint64_t> output_code(const TestCall& call, int ranks, int ra
 
 std::size_t blocks_in(const TestCall& call, int rank, int ranks);
 std::size_t blocks_out(const TestCall& call, int rank, int ranks);
-// Whether this rank's call is in place, and then: where the smaller side begins in the larger one, in elements.
-bool is_in_place(const TestCall& call, int rank, int ranks);
-std::size_t own_offset(const TestCall& call, int rank, int ranks);
+// Where input and output of this rank's call lie in the memory that perform_at() is given: in place the smaller side in
+// the larger one.
+struct CallBuffers {
+  std::byte* input;
+  std::byte* output;
+};
+CallBuffers buffers_of(const TestCall& call, int rank, int ranks, std::byte* first, std::byte* second);
+// All of this rank's input.
+void store_input(const TestCall& call, int ranks, int rank, std::byte* input);
 
 // Makes the call on this rank with buffers of its own, `misalignment` bytes from an aligned address, and checks output,
 // guards and, unless in place, that the input is as it was. Returns "" or what is wrong.
@@ -76,6 +82,9 @@ std::size_t bytes_of_first(const TestCall& call, int rank, int ranks);
 std::size_t bytes_of_second(const TestCall& call, int rank, int ranks);
 
 std::string describe(const TestCall& call);
+
+// A float whose sums are not exact: added up in another order they have other bits.
+float uneven_value(int rank, std::size_t index);
 
 // Issues the call with these buffers.
 Work issue(Communicator& communicator, const TestCall& call, const void* input, void* output);
