@@ -21,11 +21,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "perf/names.h"
+#include "command_line.h"
 #include "perf/statistics.h"
 #include "ranks.h"
 #include "tutti/tutti.h"
@@ -251,17 +252,12 @@ int main_program(int argc, char** argv) {
   app.add_option("--uneven", choice.uneven, "how much longer and shorter ranks compute in turn, 0 to 1 (0)")
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--rounds", choice.rounds, "of the four phases (60)")->check(CLI::PositiveNumber);
-  try {
-    app.parse(argc, argv);
-    for (const std::string& size : bytes) choice.bytes.push_back(perf::parse_bytes(size));
+  const std::optional<int> ended = parse(app, argc, argv, [&] {
+    choice.bytes = parse_sizes(bytes);
     const auto shortest = *std::min_element(choice.bytes.begin(), choice.bytes.end());
     if (shortest < sizeof(float)) throw std::invalid_argument("--bytes: a bucket has at least one float, 4 bytes");
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return EXIT_FAILURE;
-  }
+  });
+  if (ended) return *ended;
   choice.library_buffers = buffers == "library";
   std::printf("%15s %8s %10s %13s %8s %8s  %20s  %20s\n", "buckets x bytes", "ratio", "compute ms", "communication",
               "both", "blocking", "hidden (quartiles)", "of blocks");

@@ -13,12 +13,13 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
 #include <random>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "base/sync.h"
+#include "benchmarks/command_line.h"
 #include "benchmarks/streams.h"
 #include "perf/names.h"
 #include "perf/number.h"
@@ -178,17 +179,12 @@ int main_program(int argc, char** argv) {
   app.add_option("--stores", stores, "ordinary, or streaming: past the caches (ordinary)")
       ->check(CLI::IsMember({"ordinary", "streaming"}));
   app.add_flag("--every-node", choice.every_node, "round small floats after every operation, as reproducible calls do");
-  try {
-    app.parse(argc, argv);
+  const std::optional<int> ended = parse(app, argc, argv, [&] {
     choice.types = perf::parse_types(type);
     choice.ops = perf::parse_ops(op);
-    for (const std::string& size : bytes) choice.bytes.push_back(perf::parse_bytes(size));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return EXIT_FAILURE;
-  }
+    choice.bytes = parse_sizes(bytes);
+  });
+  if (ended) return *ended;
   choice.stores = stores == "streaming" ? StoreKind::kStreaming : StoreKind::kOrdinary;
   print_table(choice);
   return EXIT_SUCCESS;

@@ -9,10 +9,11 @@
 #include <barrier>
 #include <cstdio>
 #include <cstdlib>
-#include <stdexcept>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "command_line.h"
 #include "perf/names.h"
 #include "perf/number.h"
 #include "perf/statistics.h"
@@ -106,18 +107,13 @@ int main_program(int argc, char** argv) {
   app.add_option("--ranks", choice.ranks, "threads of this process (2)")->check(CLI::Range(2, 64));
   app.add_option("--types", types, "i8 u8 i16 … f16 bf16 f32 f64 f8e4m3 f8e5m2 (f32,bf16)")->delimiter(',');
   app.add_option("--bytes", bytes, "of a rank's input (8,1K,64K,1M,16M)")->delimiter(',');
-  try {
-    app.parse(argc, argv);
+  const std::optional<int> ended = parse(app, argc, argv, [&] {
     for (const std::string& type : types) {
       for (const DataType one : perf::parse_types(type)) choice.types.push_back(one);
     }
-    for (const std::string& size : bytes) choice.bytes.push_back(perf::parse_bytes(size));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return EXIT_FAILURE;
-  }
+    choice.bytes = parse_sizes(bytes);
+  });
+  if (ended) return *ended;
   std::printf("%-8s %10s %11s %13s %10s  %s\n", "type", "bytes", "plain us", "reproducible", "more", "quartiles");
   const UniqueId first = UniqueId::create();
   const UniqueId second = UniqueId::create();
