@@ -83,7 +83,7 @@ void Listener::accept() {
     if (room.make_room()) continue;
     if (!room.empty()) return pause(kShortPause);
     // Whether it is a rank or a stranger shows only behind the challenge.
-    if (!reserve_) reserve_ = open_reserve();
+    regain_reserve();
     reserve_.reset();
     if (!accept_one(error)) {
       reserve_ = open_reserve();
@@ -96,15 +96,20 @@ void Listener::accept() {
 void Listener::greet(UniqueFd socket, const SocketAddress& from) {
   set_low_latency(socket.get());
   WaitingRoom& room = WaitingRoom::of_this_thread();
-  room.enter(this, [&](std::uint64_t number) {
+  const auto begin = [&](std::uint64_t number) {
     return Challenge::as_server(loop_, std::move(socket), own_, rank_in_, judge_, kPatience,
                                 [this, &room, number, from](Challenge::Outcome outcome) {
                                   room.leave(number);
-                                  if (!reserve_) reserve_ = open_reserve();
+                                  regain_reserve();
                                   if (outcome.socket) return let_in({outcome.hello, std::move(outcome.socket)});
                                   turn_away(from, std::move(outcome));
                                 });
-  });
+  };
+  room.enter(this, begin, [this] { regain_reserve(); });
+}
+
+void Listener::regain_reserve() {
+  if (!reserve_) reserve_ = open_reserve();
 }
 
 // With the reserve in use this process is at its end: perhaps for a moment only.
@@ -117,7 +122,7 @@ void Listener::let_in(Guest guest) {
 }
 
 void Listener::try_held() {
-  if (!reserve_) reserve_ = open_reserve();
+  regain_reserve();
   const int error = errno;
   if (!reserve_ && Clock::now() - held_since_ < kExhausted) {
     return try_held_.arm_after(kPause, [this] { try_held(); });

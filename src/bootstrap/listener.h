@@ -46,6 +46,7 @@ class Listener {
   void wait();
   void pause(std::chrono::milliseconds time);
   void greet(UniqueFd socket, const SocketAddress& from);
+  void regain_reserve();
   void let_in(Guest guest);
   void try_held();
   void turn_away(const SocketAddress& from, Challenge::Outcome outcome);

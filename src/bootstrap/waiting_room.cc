@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -25,9 +26,10 @@ WaitingRoom& WaitingRoom::of_this_thread() {
 }
 
 void WaitingRoom::enter(const void* owner,
-                        const std::function<std::shared_ptr<Challenge>(std::uint64_t number)>& begin) {
+                        const std::function<std::shared_ptr<Challenge>(std::uint64_t number)>& begin,
+                        std::function<void()> on_sent_away) {
   const std::uint64_t number = entered_++;
-  waiting_[number] = {owner, begin(number), Clock::now()};
+  waiting_[number] = {owner, begin(number), Clock::now(), std::move(on_sent_away)};
 }
 
 void WaitingRoom::leave_all(const void* owner) {
@@ -46,8 +48,9 @@ bool WaitingRoom::make_room() {
 
 bool WaitingRoom::clear_one() {
   if (waiting_.empty()) return false;
-  waiting_.begin()->second.challenge->cancel();
-  waiting_.erase(waiting_.begin());
+  const Guest oldest = std::move(waiting_.extract(waiting_.begin()).mapped());
+  oldest.challenge->cancel();
+  oldest.on_sent_away();
   return true;
 }
 

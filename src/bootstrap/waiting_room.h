@@ -18,8 +18,10 @@ class WaitingRoom {
  public:
   static WaitingRoom& of_this_thread();
 
-  // `begin` makes the challenge of the newcomer, who gets this number. `owner`: the listener.
-  void enter(const void* owner, const std::function<std::shared_ptr<Challenge>(std::uint64_t number)>& begin);
+  // `begin` makes the challenge of the newcomer, who gets this number. `owner`: the listener; `on_sent_away`: for it,
+  // right after the newcomer's descriptor has become free because somebody else needs it.
+  void enter(const void* owner, const std::function<std::shared_ptr<Challenge>(std::uint64_t number)>& begin,
+             std::function<void()> on_sent_away);
   // Its challenge is over.
   void leave(std::uint64_t number) { waiting_.erase(number); }
   // The listener ends.
@@ -29,7 +31,8 @@ class WaitingRoom {
   bool full() const;
   // Sends the oldest away if it had a moment to prove itself. False: nobody had, and what is left of it is short.
   bool make_room();
-  // The same at once: this process needs a descriptor for itself. False: nobody is there.
+  // The same at once: this process needs a descriptor for itself. There may be none yet, if it was a listener's reserve:
+  // then the next one has to go. False: nobody is there.
   bool clear_one();
 
  private:
@@ -37,6 +40,7 @@ class WaitingRoom {
     const void* owner;
     std::shared_ptr<Challenge> challenge;
     Clock::time_point since;
+    std::function<void()> on_sent_away;
   };
   std::map<std::uint64_t, Guest> waiting_;  // by age
   std::uint64_t entered_ = 0;
