@@ -30,7 +30,6 @@ TEST(Hostile, F15BytesThatComeSlowlyDoNotExtendTheTimeOfAChallenge) {
   const UniqueFd stranger(ends[0]);
   std::promise<Challenge::Outcome> promise;
   std::shared_ptr<Challenge> challenge;
-  const Clock::time_point began = Clock::now();
   loop.call([&] {
     challenge = Challenge::as_server(loop, UniqueFd(ends[1]), credentials(), {}, {}, milliseconds(300),
                                      [&](Challenge::Outcome outcome) { promise.set_value(std::move(outcome)); });
@@ -38,13 +37,14 @@ TEST(Hostile, F15BytesThatComeSlowlyDoNotExtendTheTimeOfAChallenge) {
   std::future<Challenge::Outcome> outcome = promise.get_future();
   // The beginning of a rank's hello, a byte at a time: it would take seconds.
   const std::string hello = "TUTTIHS1" + std::string(64, '\0');
-  for (std::size_t i = 0; outcome.wait_for(milliseconds(40)) == std::future_status::timeout && i < hello.size(); ++i) {
-    static_cast<void>(::send(stranger.get(), &hello[i], 1, MSG_NOSIGNAL));
+  std::size_t sent = 0;
+  while (outcome.wait_for(milliseconds(40)) == std::future_status::timeout && sent < hello.size()) {
+    static_cast<void>(::send(stranger.get(), &hello[sent++], 1, MSG_NOSIGNAL));
   }
   const Challenge::Outcome end = outcome.get();
   EXPECT_FALSE(end.socket);
   EXPECT_EQ(end.code, ErrorCode::kTimeout) << end.trouble;
-  EXPECT_LT(Clock::now() - began, milliseconds(2000));
+  EXPECT_LT(sent, hello.size());
   loop.call([&] { challenge.reset(); });
 }
 

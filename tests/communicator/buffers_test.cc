@@ -44,12 +44,12 @@ void call_and_overwrite(Communicator& communicator, Kinds kinds, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     for (int c = 0; c < kCollectives; ++c) {
       for (const std::size_t count : kCounts) {
-        TestCall call{static_cast<Collective>(c), DataType::kU32, ReduceOp::Kind::kSum, count, 0, false, ++number};
-        call.root = static_cast<int>(number % static_cast<std::size_t>(ranks));
-        call.in_place = number % 3 == 0;
-        const std::uint64_t dice = mix(number * 64 + static_cast<std::uint64_t>(rank));
+        const std::uint64_t dice = mix(++number);  // the same on all ranks
+        TestCall call{static_cast<Collective>(c), DataType::kU32, ReduceOp::Kind::kSum, count, 0, dice % 3 == 0, dice};
+        call.root = static_cast<int>(dice / 3 % static_cast<std::size_t>(ranks));
+        const std::uint64_t own_dice = mix(number * 64 + static_cast<std::uint64_t>(rank));
         const auto library = [&](std::uint64_t bit) {
-          return kinds == Kinds::kLibrary || (kinds == Kinds::kMixed && (dice >> bit & 1) != 0);
+          return kinds == Kinds::kLibrary || (kinds == Kinds::kMixed && (own_dice >> bit & 1) != 0);
         };
         const std::size_t in = blocks_in(call, rank, ranks) * count;
         const std::size_t out = blocks_out(call, rank, ranks) * count;

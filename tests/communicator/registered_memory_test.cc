@@ -10,6 +10,7 @@
 
 #include "communicator/shared_memory.h"
 #include "communicator/values.h"
+#include "executor/signature.h"
 #include "support/ranks.h"
 #include "tutti/memory.h"
 
@@ -88,8 +89,9 @@ TEST_F(RegisteredBuffers, ServeEveryCollective) {
       for (std::uint64_t number = 1; number < 80; ++number) {
         if (number == 40) in.unregister();
         const auto collective = static_cast<Collective>(number % static_cast<std::size_t>(kCollectives));
-        TestCall call{collective, DataType::kU32, ReduceOp::Kind::kSum, kCount - number, 0, number % 3 == 0, number};
-        call.root = static_cast<int>(number % static_cast<std::size_t>(ranks));
+        const std::uint64_t dice = mix(number);
+        TestCall call{collective, DataType::kU32, ReduceOp::Kind::kSum, kCount - number, 0, dice % 3 == 0, dice};
+        call.root = static_cast<int>(dice / 3 % static_cast<std::size_t>(ranks));
         const std::size_t count = blocks_out(call, rank, ranks) * call.count;
         const auto [input, output] = buffers_of(call, rank, ranks, inputs.data(), outputs.data());
         store_input(call, ranks, rank, input);
