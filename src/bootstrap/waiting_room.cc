@@ -25,8 +25,7 @@ WaitingRoom& WaitingRoom::of_this_thread() {
   return room;
 }
 
-void WaitingRoom::enter(const void* owner,
-                        const std::function<std::shared_ptr<Challenge>(std::uint64_t number)>& begin,
+void WaitingRoom::enter(const void* owner, const std::function<std::shared_ptr<Challenge>(std::uint64_t number)>& begin,
                         std::function<void()> on_sent_away) {
   const std::uint64_t number = entered_++;
   waiting_[number] = {owner, begin(number), Clock::now(), std::move(on_sent_away)};

@@ -31,8 +31,8 @@ class WaitingRoom {
   bool full() const;
   // Sends the oldest away if it had a moment to prove itself. False: nobody had, and what is left of it is short.
   bool make_room();
-  // The same at once: this process needs a descriptor for itself. There may be none yet, if it was a listener's reserve:
-  // then the next one has to go. False: nobody is there.
+  // The same at once: this process needs a descriptor for itself. There may be none yet, if it was a listener's
+  // reserve: then the next one has to go. False: nobody is there.
   bool clear_one();
 
  private:
