@@ -117,10 +117,8 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   call.output_bytes = count * call.element_bytes;
   const std::size_t larger_buffer = call.output_bytes * larger_side(call);
   if (longest >= kShortestWatched) watch_distances(call, larger_buffer);
-  // A store past the caches to a line that this processor still holds takes longer than one into the cache, and what
-  // goes through slots leaves less of the cache to the buffers. In place, what is overwritten has just been read.
-  const bool shared = call.shared_input || call.shared_output;
-  call.streams_output = !call.in_place && first.exceeds_cache(shared ? larger_buffer : 2 * larger_buffer);
+  // In place, what is overwritten has just been read.
+  call.streams_output = !call.in_place && first.exceeds_cache(2 * larger_buffer);
   call.ring = longest <= kSmallChunk && needed <= first.rings()[0].size() ? 0 : 1;
   if (call.ring == 0) return;
   for (int channel = 0; channel < call.channels; ++channel) {
