@@ -145,6 +145,7 @@ class StraightLine {
     for (int looks = 0; line == nullptr && looks < kStraightLineLooks; ++looks) {
       cast_shadow();
       relax_cpu();
+      if (bytes > Line::kPayloadOfFirst && bytes <= Line::kPayload) fetch_second_line(endpoint);
       line = arrived(endpoint);
     }
     if (line == nullptr || line->signature != call_.signature) return nullptr;

@@ -76,6 +76,7 @@ static_assert(sizeof(Notes) == 32 && offsetof(Notes, value) == 0);  // with the 
 // observes the epoch it waits for, may read the rest until it has acknowledged the message.
 struct alignas(128) Line {
   static constexpr std::size_t kPayload = 96;
+  static constexpr std::size_t kPayloadOfFirst = 32;  // so much of it lies in the first of the two cache lines
 
   Word epoch;                // number of the message; 0: nothing yet
   std::uint64_t credit;      // the writer has consumed the reverse connection up to here
@@ -87,6 +88,7 @@ static_assert(sizeof(Line) == 128);
 static_assert(sizeof(Notes) + sizeof(Offer) <= Line::kPayload);
 static_assert(offsetof(Line, epoch) == 0 && offsetof(Line, credit) == 8 && offsetof(Line, signature) == 16);
 static_assert(offsetof(Line, descriptor) == 24 && offsetof(Line, payload) == 32);
+static_assert(offsetof(Line, payload) + Line::kPayloadOfFirst == 64);
 
 // A word with a pair of lines of its own.
 struct alignas(128) PaddedWord {
