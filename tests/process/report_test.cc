@@ -153,7 +153,8 @@ TEST_F(Report, LeavesTheSignalAloneWhereItIsToldTo) {
   ASSERT_TRUE(job.all_said("ready"));
   for (int rank = 0; rank < 2; ++rank) job.rank(rank).send(SIGUSR1);
   EXPECT_TRUE(job.all_ended(128 + SIGUSR1));
-  EXPECT_TRUE(reports().empty());
+  // A rank may see the other's end before the signal ends it, too.
+  for (const doctor::Report& report : reports()) EXPECT_TRUE(report.failed);
 }
 
 TEST_F(Report, GivesTheSignalBackWithTheLastCommunicator) {
