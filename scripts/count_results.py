@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Counts test cases: GoogleTest's own results where a test executable left them, ctest's verdict elsewhere.
 
-Usage: count_results.py BUILD_DIR, after a run of ctest with `--output-junit ctest.xml`. Prints why tests were skipped
-and what failed, then as its last line the three numbers: passed failed skipped.
+Usage: count_results.py BUILD_DIR, after a run of ctest with `--output-junit ctest.xml`. Prints why tests were skipped,
+then what failed with the first lines of its complaint, then as its last line the three numbers: passed failed skipped.
 """
 
 import collections
 import pathlib
 import sys
 import xml.etree.ElementTree as ET
+
+MOST_LINES = 12  # of a complaint
 
 
 def first_line(text):
@@ -17,6 +19,14 @@ def first_line(text):
     if len(lines) > 1 and lines[0].rsplit(":", 1)[-1].isdigit():
         lines = lines[1:]
     return lines[0] if lines else "no reason given"
+
+
+def beginning(failures):
+    """The complaints of one case."""
+    lines = "\n".join(failure.text or failure.get("message") or "" for failure in failures).splitlines()
+    lines = [line for line in lines if line.strip()]
+    cut = ["…"] if len(lines) > MOST_LINES else []
+    return "".join(f"\n      {line}" for line in lines[:MOST_LINES] + cut)
 
 
 def count_cases(file, skips, failures):
@@ -32,7 +42,7 @@ def count_cases(file, skips, failures):
             continue
         if case.find("failure") is not None:
             failed += 1
-            failures.append(name)
+            failures.append(name + beginning(case.findall("failure")))
         elif case.find("skipped") is not None:
             skipped += 1
             skips[first_line(case.find("skipped").get("message"))].append(name)
