@@ -103,8 +103,20 @@ class TcpPeerFrames : public testing::Test {
     return limits;
   }
 
-  // What the communicator of rank 0 fails with after these bytes and, if asked, the end of the stream; "" if it lives.
-  static std::string outcome(const Bytes& stream, bool initiated_here = true, bool end = false, bool expect = false) {
+  enum class End { kOpen, kClosed };
+  enum class Expects { kNothing, kPosted };
+
+  // What the communicator of rank 0 fails with after these bytes and, if asked, the end of the stream.
+  static std::string failure(const Bytes& stream, End end = End::kOpen, Expects expects = Expects::kNothing) {
+    return outcome(stream, std::chrono::seconds(20), end, expects);
+  }
+  // The same where it should live: "".
+  static std::string surprise(const Bytes& stream, End end = End::kOpen) {
+    return outcome(stream, std::chrono::milliseconds(end == End::kClosed ? 100 : 30), end, Expects::kNothing);
+  }
+
+ private:
+  static std::string outcome(const Bytes& stream, std::chrono::milliseconds patience, End end, Expects expects) {
     Health health(2);
     TcpTransport tcp(
         0, 2, health, [](int) {}, limits());
@@ -112,12 +124,12 @@ class TcpPeerFrames : public testing::Test {
     endpoint.peer = 1;
     tcp.add_endpoint(endpoint);
     auto [mine, theirs] = loopback_pair();
-    tcp.attach(1, std::move(mine), initiated_here);
+    tcp.attach(1, std::move(mine), true);
     std::byte buffer[4];
-    if (expect) tcp.post(endpoint, buffer, 4, 1);
+    if (expects == Expects::kPosted) tcp.post(endpoint, buffer, 4, 1);
     EXPECT_EQ(::send(theirs.get(), stream.data(), stream.size(), MSG_NOSIGNAL), std::ssize(stream));
-    if (end) ::shutdown(theirs.get(), SHUT_WR);
-    const Deadline deadline = Clock::now() + std::chrono::milliseconds(end ? 100 : 30);
+    if (end == End::kClosed) ::shutdown(theirs.get(), SHUT_WR);
+    const Deadline deadline = Clock::now() + patience;
     while (!health.failed() && Clock::now() < deadline) tcp.progress();
     if (!health.failed()) return "";
     EXPECT_EQ(health.reason().peer(), 1);
@@ -159,10 +171,10 @@ TEST_F(TcpPeerFrames, ThatAreMalformedFailTheCommunicatorAndSayWhy) {
   for (const Case& c : cases) {
     Bytes stream;
     append(stream, c.header, 10);
-    const std::string message = outcome(stream);
     if (*c.expected == 0) {
-      EXPECT_EQ(message, "") << c.name;
+      EXPECT_EQ(surprise(stream), "") << c.name;
     } else {
+      const std::string message = failure(stream);
       EXPECT_NE(message.find(c.expected), std::string::npos) << c.name << ": " << message;
       EXPECT_NE(message.find("rank 1"), std::string::npos) << c.name << ": " << message;
     }
@@ -170,15 +182,15 @@ TEST_F(TcpPeerFrames, ThatAreMalformedFailTheCommunicatorAndSayWhy) {
   Bytes other_magic;
   append(other_magic, good, 10);
   other_magic[1] = std::byte{'T'};
-  EXPECT_NE(outcome(other_magic).find("something that is no frame"), std::string::npos);
+  EXPECT_NE(failure(other_magic).find("something that is no frame"), std::string::npos);
 }
 
 TEST_F(TcpPeerFrames, BeyondTheWindowFailTheCommunicator) {
   Bytes stream;
   for (std::uint64_t n = 1; n <= 2; ++n) append(stream, {.length = 500, .number = n}, 500);
-  EXPECT_EQ(outcome(stream), "");
+  EXPECT_EQ(surprise(stream), "");
   append(stream, {.length = 500, .number = 3}, 500);
-  EXPECT_NE(outcome(stream).find("more messages than it was given room for"), std::string::npos);
+  EXPECT_NE(failure(stream).find("more messages than it was given room for"), std::string::npos);
 }
 
 TEST_F(TcpPeerFrames, OfAChannelNotYetUsedHereAreKept) {
@@ -190,12 +202,14 @@ TEST_F(TcpPeerFrames, OfAChannelNotYetUsedHereAreKept) {
   Bytes stream;
   append(stream, {.channel = 2, .length = 500, .number = 1}, 500);
   ASSERT_EQ(::send(theirs.get(), stream.data(), stream.size(), 0), std::ssize(stream));
-  const Deadline deadline = Clock::now() + std::chrono::milliseconds(20);
-  while (Clock::now() < deadline) tcp.progress();
+  const Deadline before_its_time = Clock::now() + std::chrono::milliseconds(20);
+  while (Clock::now() < before_its_time) tcp.progress();
   Endpoint endpoint;
   endpoint.peer = 1;
   endpoint.channel = 2;
   tcp.add_endpoint(endpoint);
+  const Deadline patience = Clock::now() + std::chrono::seconds(20);
+  while (arrived(endpoint) == nullptr && Clock::now() < patience) tcp.progress();
   ASSERT_NE(arrived(endpoint), nullptr);
   EXPECT_TRUE(payload_of(endpoint, *arrived(endpoint)) == pattern(500, 1));
 }
@@ -204,15 +218,16 @@ TEST_F(TcpPeerFrames, CutAtAnyByteNameThePeerAndCutBetweenFramesDoNot) {
   Bytes stream;
   append(stream, {.length = 40, .number = 1}, 40);
   for (std::size_t length = 0; length <= stream.size(); ++length) {
-    const std::string message = outcome(Bytes(stream.begin(), stream.begin() + length), true, true);
+    const Bytes beginning(stream.begin(), stream.begin() + length);
     if (length == 0 || length == stream.size()) {
-      EXPECT_EQ(message, "") << "after " << length << " bytes";
+      EXPECT_EQ(surprise(beginning, End::kClosed), "") << "after " << length << " bytes";
     } else {
+      const std::string message = failure(beginning, End::kClosed);
       EXPECT_NE(message.find("the connection to rank 1 was closed by it"), std::string::npos)
           << "after " << length << " bytes: " << message;
     }
   }
-  EXPECT_NE(outcome({}, true, true, true), "") << "a posted message is expected";
+  EXPECT_NE(failure({}, End::kClosed, Expects::kPosted), "") << "a posted message is expected";
 }
 
 TEST_F(TcpPeerFrames, BeforeTheAnswerFailTheHigherRank) {
@@ -227,7 +242,7 @@ TEST_F(TcpPeerFrames, BeforeTheAnswerFailTheHigherRank) {
     if (answered) append(stream, {.kind = FrameKind::kAccept});
     append(stream, {.length = 40, .number = 1}, 40);
     ASSERT_EQ(::send(theirs.get(), stream.data(), stream.size(), 0), std::ssize(stream));
-    const Deadline deadline = Clock::now() + std::chrono::milliseconds(30);
+    const Deadline deadline = Clock::now() + std::chrono::milliseconds(answered ? 30 : 20'000);
     while (!health.failed() && Clock::now() < deadline) tcp.progress();
     EXPECT_EQ(health.failed(), !answered);
   }
