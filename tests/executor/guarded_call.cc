@@ -105,10 +105,16 @@ void GuardedCall::reuse_buffers() {
   if (input_ != nullptr) input_->scribble();
 }
 
+void GuardedCall::abandon() {
+  reuse_buffers();
+  abandoned_ = true;
+}
+
 std::string GuardedCall::problem_since() {
   for (const GuardedBuffer* buffer : {output_.get(), input_.get()}) {
     if (buffer == nullptr) continue;
     if (!buffer->guards_untouched()) return fmt::format("rank {}: written around a buffer", rank_);
+    if (abandoned_ && buffer == output_.get() && setup_.buffers == Buffers::kShared) continue;
     if (!buffer->scribble_untouched()) return fmt::format("rank {}: written to a buffer of a call that ended", rank_);
   }
   return "";

@@ -59,7 +59,9 @@ class GuardedCall {
   std::string problem();
   // The caller does something else with its buffers, now that the call has ended.
   void reuse_buffers();
-  // "" when nobody has written to them since, nor ever around them.
+  // The same where the call has failed. Peers that do not know yet may write on to an output in the library's memory.
+  void abandon();
+  // "" when nobody has written to them since who must not, nor ever around them.
   std::string problem_since();
 
  private:
@@ -70,6 +72,7 @@ class GuardedCall {
   Call call_;
   std::unique_ptr<GuardedBuffer> input_;  // null in place
   std::unique_ptr<GuardedBuffer> output_;
+  bool abandoned_ = false;
   float* in_ = nullptr;
   float* out_ = nullptr;
 };

@@ -67,7 +67,7 @@ class Series {
             },
             [this, rank, at] {
               world_.executor(rank).withdraw();
-              parts_[at][ended_[at]++]->reuse_buffers();
+              parts_[at][ended_[at]++]->abandon();
             }};
   }
 
