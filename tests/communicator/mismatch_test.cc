@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-
 #include "communicator/arguments.h"
 #include "communicator/values.h"
 #include "support/ranks.h"
