@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <thread>
+#include <utility>
 
 #include "communicator/ways.h"
+#include "support/standard_error.h"
+#include "support/together.h"
 
 namespace tutti {
 namespace {
@@ -24,82 +28,77 @@ class Stalls : public OnHosts {
 };
 TUTTI_ON_ALL_HOSTS(Stalls);
 
-// What is written to standard error meanwhile.
+bool has_all(const std::string& line, const std::vector<std::string>& parts) {
+  return std::ranges::all_of(parts, [&](const std::string& part) { return line.find(part) != std::string::npos; });
+}
+
+// The lines that ranks write because they wait.
 class Lines {
  public:
-  Lines() { testing::internal::CaptureStderr(); }
-  ~Lines() {
-    if (!taken_) testing::internal::GetCapturedStderr();
+  // What they are about, and whom they blame.
+  Lines(std::string subject, std::string blamed) : subject_(std::move(subject)), blamed_(std::move(blamed)) {}
+
+  // Until so many times all of so many ranks have said the same, with all of these parts. Earlier lines may differ: who
+  // is to wait, too, may come late itself.
+  void await(int ranks, const std::vector<std::string>& parts, std::size_t times = 1) const {
+    EXPECT_TRUE(StandardError::await([&] {
+      std::map<std::string, int> said;
+      for (const std::string& line : error_.lines_with(subject_)) {
+        if (has_all(line, parts)) ++said[line.substr(line.find("WARN"))];
+      }
+      return std::ranges::count_if(said, [=](const auto& text) { return text.second >= ranks; }) >=
+             static_cast<std::ptrdiff_t>(times);
+    })) << parts.front()
+        << " … in: " << error_.text();
   }
-  std::string take() {
-    taken_ = true;
-    return testing::internal::GetCapturedStderr();
+  // When all is over: no more lines than that, and none that blames nobody or is no warning.
+  void expect_at_most(std::size_t most) const {
+    const auto lines = error_.lines_with(subject_);
+    EXPECT_LE(lines.size(), most) << error_.text();
+    for (const std::string& line : lines) EXPECT_TRUE(has_all(line, {"WARN", blamed_})) << line;
   }
 
  private:
-  bool taken_ = false;
+  StandardError error_;
+  const std::string subject_;
+  const std::string blamed_;
 };
 
-std::vector<std::string> lines_with(const std::string& text, const std::string& part) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
-    if (line.find(part) != std::string::npos) lines.push_back(line);
-    begin = end + 1;
-  }
-  return lines;
-}
-
-// Expects so many such lines, of all ranks together, each with all of these parts.
-void expect_lines(const std::string& text, const std::string& subject, std::size_t least, std::size_t most,
-                  const std::vector<std::string>& parts) {
-  const auto lines = lines_with(text, subject);
-  EXPECT_GE(lines.size(), least) << text;
-  EXPECT_LE(lines.size(), most) << text;
-  for (const std::string& line : lines) {
-    EXPECT_NE(line.find("WARN"), std::string::npos) << line;
-    for (const std::string& part : parts)
-      EXPECT_NE(line.find(part), std::string::npos) << "no " << part << " in " << line;
-  }
-}
-
-// Until nothing is new any more: a rank's line comes some moments after another's.
-void linger() { std::this_thread::sleep_for(milliseconds(1'500)); }
-
 TEST_P(Stalls, NameTheRankThatHasNotCome) {
-  Lines lines;
+  const Lines lines("all_reduce i32×1 sum #2 of \"dp\": ", "rank 2 (");
   expect_ranks(
       kRanks,
-      [](Communicator& communicator) {
+      [&](Communicator& communicator) {
         int value = 1;
         communicator.barrier();
-        if (communicator.rank() == 2) linger();
+        if (communicator.rank() == 2) lines.await(2, {"rank 2 (", "has made no call since #1", "ranks 0,1 wait for "});
         communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum);
         EXPECT_EQ(value, 3);
       },
       warning("0.6"));
-  expect_lines(lines.take(), "all_reduce i32×1 sum #2 of \"dp\": ", 2, 8,
-               {"rank 2 (", "has made no call since #1", "ranks 0,1 wait for "});
+  lines.expect_at_most(8);
 }
 
 TEST_P(Stalls, AreRepeatedEachTimeTheWaitHasDoubled) {
-  Lines lines;
+  const Lines lines("barrier #2 of \"dp\": ", "rank 2 (");
   expect_ranks(
       kRanks,
-      [](Communicator& communicator) {
+      [&](Communicator& communicator) {
         communicator.barrier();
-        if (communicator.rank() == 2) std::this_thread::sleep_for(milliseconds(4'500));
+        if (communicator.rank() == 2) {
+          std::this_thread::sleep_for(milliseconds(4'500));
+          lines.await(2, {"rank 2 ("}, 2);
+        }
         communicator.barrier();
       },
       warning("0.3"));
   // After 0.3, 0.6, 1.2, 2.4 s on two ranks; the last one may come too late.
-  expect_lines(lines.take(), "barrier #2 of \"dp\": ", 4, 14, {"rank 2 ("});
+  lines.expect_at_most(14);
 }
 
 TEST_P(Stalls, AreNotReportedWhereTheyAreShortOrNobodyWantsToKnow) {
   for (const char* after : {"0", "30"}) {
-    Lines lines;
+    const StandardError error;
     expect_ranks(
         kRanks,
         [](Communicator& communicator) {
@@ -108,69 +107,75 @@ TEST_P(Stalls, AreNotReportedWhereTheyAreShortOrNobodyWantsToKnow) {
           communicator.barrier();
         },
         warning(after));
-    EXPECT_EQ(lines.take(), "");
+    EXPECT_EQ(error.text(), "");
   }
 }
 
 TEST_P(Stalls, OfAReceiveNameTheSenderThatDoesNotSend) {
-  Lines lines;
+  const Lines lines(" of \"dp\": ", "rank 2 (");  // rank 1, which waits in the barrier, may have asked
   expect_ranks(
       kRanks,
-      [](Communicator& communicator) {
+      [&](Communicator& communicator) {
         int value = 0;
         communicator.barrier();
         if (communicator.rank() == 0) communicator.recv(&value, 1, DataType::kI32, 2, 4);
         if (communicator.rank() == 2) {
-          linger();
+          lines.await(1, {"rank 2 (", "has made no call since #1", "rank 0 waits for rank 2"});
           communicator.send(&value, 1, DataType::kI32, 0, 4);
         }
         communicator.barrier();
       },
       warning("0.6"));
-  // Rank 1, which waits in the barrier, may have asked.
-  expect_lines(lines.take(), " of \"dp\": ", 1, 8,
-               {"rank 2 (", "has made no call since #1", "rank 0 waits for rank 2"});
+  lines.expect_at_most(8);
 }
 
 TEST_P(Stalls, OfACollectiveFindWhoIsInASendInstead) {
-  Lines lines;
+  const Lines lines(" of \"dp\": ", "rank 2 (");
   expect_ranks(
       kRanks,
-      [](Communicator& communicator) {
+      [&](Communicator& communicator) {
         int value = 0;
         communicator.barrier();
         if (communicator.rank() == 1) {
           communicator.send(&value, 1, DataType::kI32, 2, 4);  // rank 2 receives it late
         } else if (communicator.rank() == 2) {
-          linger();
+          lines.await(1, {"rank 2 (", "has made no call since #1", "rank 1 waits for rank 2"});
           communicator.recv(&value, 1, DataType::kI32, 1, 4);
         }
         communicator.barrier();
       },
       warning("0.6"));
-  expect_lines(lines.take(), " of \"dp\": ", 1, 8,
-               {"rank 2 (", "has made no call since #1", "rank 1 waits for rank 2"});
+  lines.expect_at_most(8);
 }
 
 TEST_P(Stalls, OnAStreamAreReportedTheSame) {
-  Lines lines;
+  const Lines lines("all_reduce i32×1 sum #2 of \"dp\": ", "rank 0 (");
   expect_ranks(
       kRanks,
-      [](Communicator& communicator) {
+      [&](Communicator& communicator) {
+        const auto await_lines = [&] {
+          lines.await(2, {"rank 0 (", "has made no call since #1", "ranks 1,2 wait for "});
+        };
         int value = 1;
         HostStream stream;
         communicator.barrier();
-        if (communicator.rank() == 0) linger();
+        if (communicator.rank() == 0) await_lines();
         communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum, stream);
         Work last = communicator.all_reduce(&value, &value, 1, DataType::kI32, kMax, stream);
-        if (communicator.rank() == 1) linger();  // nobody waits in the call
+        if (communicator.rank() == 1) await_lines();  // nobody waits in the call
         last.wait();
       },
       warning("0.6"));
-  expect_lines(lines.take(), "all_reduce i32×1 sum #2 of \"dp\": ", 2, 8,
-               {"rank 0 (", "has made no call since #1", "ranks 1,2 wait for "});
+  lines.expect_at_most(8);
 }
 
+// Until it is so; a test that waits longer hangs, and is told so.
+template <class Condition>
+void until(Condition condition) {
+  while (!condition()) std::this_thread::sleep_for(milliseconds(1));
+}
+
+// The ranks that wait have come before the limit of one of them begins: it would name them, too.
 class TimedOut : public OnHosts {
  protected:
   // What the error says after the call of the rank that got it.
@@ -199,17 +204,27 @@ TUTTI_ON_ALL_HOSTS(TimedOut);
 TEST_P(TimedOut, CallsHaveTheSameReasonOnAllRanks) {
   for (const bool own_limit : {false, true}) {
     std::atomic<int> failed{0};
+    std::atomic<bool> waits{false};
+    Together together(kRanks);
     RankSetup limited = setup();
     if (!own_limit) limited.options.timeout = milliseconds(100);
     const auto ends = run_ranks(
         kRanks,
         [&](Communicator& communicator) {
+          HostStream stream;
           communicator.barrier(Stream().within(seconds(60)));
-          if (communicator.rank() == 1) {
-            while (failed.load() < kRanks - 1) std::this_thread::sleep_for(milliseconds(1));
-          }
+          together.wait();  // nobody is in that barrier any more
+          if (communicator.rank() == 1) until([&] { return failed.load() == kRanks - 1; });
+          if (communicator.rank() == 0) until([&] { return waits.load(); });
           try {
-            communicator.barrier(own_limit ? Stream().within(milliseconds(100)) : Stream());
+            if (communicator.rank() == 2) {
+              const Work work = communicator.barrier(stream.within(seconds(60)));
+              until([&] { return work.started() != Work::Time{}; });
+              waits = true;
+              work.wait();
+            } else {
+              communicator.barrier(own_limit ? Stream().within(milliseconds(100)) : Stream());
+            }
           } catch (const Error&) {
             ++failed;
             throw;
@@ -221,14 +236,26 @@ TEST_P(TimedOut, CallsHaveTheSameReasonOnAllRanks) {
 }
 
 TEST_P(TimedOut, OneLimitIsEnoughForAll) {
+  Together together(kRanks);
   const auto ends = run_ranks(
       kRanks,
       [&](Communicator& communicator) {
+        HostStream stream;
         int value = 0;
         communicator.barrier();
+        together.wait();
         // Nobody sends.
-        communicator.recv(&value, 1, DataType::kI32, (communicator.rank() + 1) % 3, 4,
-                          communicator.rank() == 2 ? Stream().within(milliseconds(100)) : Stream());
+        const auto receive = [&](Stream where) {
+          return communicator.recv(&value, 1, DataType::kI32, (communicator.rank() + 1) % kRanks, 4, where);
+        };
+        if (communicator.rank() == 2) {
+          together.wait();
+          receive(Stream().within(milliseconds(100)));
+        } else {
+          const Work waits = receive(stream);
+          together.wait();
+          waits.wait();
+        }
       },
       setup());
   expect_same(ends, {0, 1, 2}, -1, {"recv i32×1 from 0 tag 4", "in a circle", "waits for rank 0"});
@@ -236,15 +263,15 @@ TEST_P(TimedOut, OneLimitIsEnoughForAll) {
 
 TEST_P(TimedOut, CallsOfASplitFailItsMembersOnly) {
   std::atomic<int> failed{0};
+  Together together(kRanks - 1);
   const auto ends = run_ranks(
       kRanks,
       [&](Communicator& communicator) {
         Communicator part = *communicator.split(communicator.rank() == 0 ? 0 : 1, 0);
         if (communicator.rank() > 0) {
           part.barrier();
-          if (part.rank() == 0) {
-            while (failed.load() == 0) std::this_thread::sleep_for(milliseconds(1));
-          }
+          together.wait();
+          if (part.rank() == 0) until([&] { return failed.load() > 0; });
           try {
             // The message of the other may be here before the news that its call has failed.
             while (true) part.barrier(Stream().within(milliseconds(100)));

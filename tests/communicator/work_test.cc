@@ -13,6 +13,7 @@
 
 #include "communicator/ways.h"
 #include "support/ranks.h"
+#include "support/together.h"
 #include "tutti/group.h"
 
 namespace tutti {
@@ -383,6 +384,7 @@ TEST_P(Limits, FailTheCommunicatorOnAllRanks) {
   for (const char* where : {"blocking", "stream", "group"}) {
     for (const bool own_limit : {false, true}) {
       std::atomic<int> failed{0};
+      Together together(kRanks);
       RankSetup limited = setup();
       if (!own_limit) limited.options.timeout = milliseconds(60);
       const auto ends = run_ranks(
@@ -390,6 +392,7 @@ TEST_P(Limits, FailTheCommunicatorOnAllRanks) {
           [&](Communicator& communicator) {
             int value = 1;
             communicator.barrier(Stream().within(std::chrono::seconds(60)));
+            together.wait();  // a limit ends all calls, also those of ranks that are still in that barrier
             if (communicator.rank() == 1) {
               until([&] { return failed.load() == kRanks - 1; });
               return;
