@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "support/ranks.h"
+#include "support/together.h"
 
 namespace tutti {
 namespace {
@@ -37,34 +38,52 @@ INSTANTIATE_TEST_SUITE_P(Hosts, Waiting,
                                          Case{"Both", on_hosts({0, 0, 1})}),
                          [](const auto& info) { return info.param.name; });
 
+// Time that a virtual machine lost to others is counted as its processes', and a rank may be kept waiting by more than
+// the test: of several windows one must be good, on all ranks at once.
+constexpr int kMostWindows = 10;
+
 // The sleeps become longer, a tenth of what was waited: about 60 in a second. Naps of 5 ms would be 240.
 TEST_P(Waiting, SleepsSeldomAndLong) {
   static constexpr milliseconds kLate{1000};
   static constexpr long kMostSleeps = 150;
+  Together together(3);
   expect_ranks(
       3,
-      [](Communicator& communicator) {
-        communicator.barrier();
-        if (communicator.rank() == 1) std::this_thread::sleep_for(kLate);
-        const long before = sleeps_of_thread();
-        const auto used = processor_time(CLOCK_THREAD_CPUTIME_ID);
-        communicator.barrier();
-        EXPECT_LT(sleeps_of_thread() - before, kMostSleeps) << "rank " << communicator.rank();
-        EXPECT_LT(processor_time(CLOCK_THREAD_CPUTIME_ID) - used, kLate / 4) << "rank " << communicator.rank();
+      [&](Communicator& communicator) {
+        long sleeps = 0;
+        milliseconds used{0};
+        const auto good = [&] { return sleeps < kMostSleeps && used < kLate / 4; };
+        int windows = 0;
+        do {
+          together.wait();
+          if (communicator.rank() == 1) std::this_thread::sleep_for(kLate);
+          const long sleeps_before = sleeps_of_thread();
+          const auto used_before = processor_time(CLOCK_THREAD_CPUTIME_ID);
+          communicator.barrier();
+          sleeps = sleeps_of_thread() - sleeps_before;
+          used = processor_time(CLOCK_THREAD_CPUTIME_ID) - used_before;
+        } while (!together.agree(good()) && ++windows < kMostWindows);
+        EXPECT_TRUE(good()) << "rank " << communicator.rank() << ": " << sleeps << " sleeps, " << used.count() << " ms";
       },
       GetParam().setup);
 }
 
 TEST_P(Waiting, IsNothingThatAnIdleCommunicatorDoes) {
+  Together together(3);
   expect_ranks(
       3,
-      [](Communicator& communicator) {
+      [&](Communicator& communicator) {
         communicator.barrier();
-        std::this_thread::sleep_for(milliseconds(50));  // until all are out of it
-        const auto used = processor_time(CLOCK_PROCESS_CPUTIME_ID);
-        std::this_thread::sleep_for(milliseconds(300));
-        EXPECT_LT(processor_time(CLOCK_PROCESS_CPUTIME_ID) - used, milliseconds(60));
-        std::this_thread::sleep_for(milliseconds(50));
+        milliseconds used{0};
+        const auto good = [&] { return used < milliseconds(60); };
+        int windows = 0;
+        do {
+          together.wait();
+          const auto before = processor_time(CLOCK_PROCESS_CPUTIME_ID);
+          std::this_thread::sleep_for(milliseconds(300));
+          used = processor_time(CLOCK_PROCESS_CPUTIME_ID) - before;
+        } while (!together.agree(good()) && ++windows < kMostWindows);
+        EXPECT_TRUE(good()) << used.count() << " ms";
         communicator.barrier();
       },
       GetParam().setup);
