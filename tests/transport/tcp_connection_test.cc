@@ -84,13 +84,12 @@ TEST(TcpConnection, OfTheLowerRankWinsWhenBothOpenOneInWhateverOrderTheyCome) {
     }
     Endpoint& at_0 = ranks.endpoint(0, 1);
     Endpoint& at_1 = ranks.endpoint(1, 0);
-    ASSERT_NE(arrived(at_0), nullptr) << "order " << order;
-    ASSERT_NE(arrived(at_1), nullptr) << "order " << order;
+    ASSERT_TRUE(ranks.until([&] { return arrived(at_0) != nullptr && arrived(at_1) != nullptr; })) << "order " << order;
     take(at_0, *arrived(at_0));
     take(at_1, *arrived(at_1));
     EXPECT_TRUE(exchange(ranks)) << "order " << order;
     EXPECT_NE(::fcntl(kept, F_GETFD), -1);
-    EXPECT_EQ(::fcntl(closed, F_GETFD), -1) << "the other connection stays open";
+    EXPECT_TRUE(ranks.until([&] { return ::fcntl(closed, F_GETFD) == -1; })) << "the other connection stays open";
     EXPECT_FALSE(ranks[0].health->failed());
     EXPECT_FALSE(ranks[1].health->failed());
   }
@@ -106,30 +105,30 @@ TEST(TcpConnection, OfTheHigherRankIsUsedWhenTheLowerOpensNone) {
 TEST(TcpConnection, MakesItsDescriptorReadableWhenThereIsWork) {
   TcpRanks ranks(2, limits());
   EXPECT_TRUE(exchange(ranks));
-  ranks.settle();
   const auto readable = [&](int rank, int wait_ms) {
     pollfd entry{.fd = ranks[rank].tcp->descriptor(), .events = POLLIN, .revents = 0};
     return ::poll(&entry, 1, wait_ms) == 1;
   };
-  EXPECT_FALSE(readable(0, 0));
-  EXPECT_FALSE(readable(1, 0));
+  const auto is_quiet = [&] { return !readable(0, 0) && !readable(1, 0); };
+  ranks.settle();
+  EXPECT_TRUE(ranks.until(is_quiet));
   send(ranks.endpoint(0, 1), pattern(3, 0), 1, Way::kInline);
   EXPECT_TRUE(readable(1, 5000));
   EXPECT_FALSE(readable(0, 0));
   ranks.settle();
-  EXPECT_FALSE(readable(1, 0));
+  EXPECT_TRUE(ranks.until(is_quiet));
 
   // A message larger than all buffers on the way: the sender wants to hear when there is room.
   const auto large = pattern(4 * 1024 * 1024, 1);
   send(ranks.endpoint(0, 1), large, 1, Way::kRead);
   while (ranks[0].tcp->progress()) {
   }
-  EXPECT_FALSE(readable(0, 0));
+  EXPECT_TRUE(ranks.until(0, [&] { return !readable(0, 0); })) << "there is no room for long";
   while (ranks[1].tcp->progress()) {
   }
   EXPECT_TRUE(readable(0, 5000));
   ranks.settle();
-  EXPECT_FALSE(readable(0, 0));
+  EXPECT_TRUE(ranks.until(is_quiet));
 }
 
 TEST(TcpConnection, EndedWithNothingOutstandingIsNoError) {

@@ -1,6 +1,9 @@
 // The parser, and what a transport makes of a peer that does not keep to the protocol.
 
+#include <sys/ioctl.h>
+
 #include <random>
+#include <thread>
 
 #include "transport/tcp/frame_reader.h"
 #include "transport/tcp_support.h"
@@ -93,6 +96,8 @@ TEST(TcpFrameReader, SurvivesRandomBytesAndRandomlyDamagedStreams) {
 // Rank 0 with a transport; the test holds the other end of its connection to rank 1 and writes bytes into it.
 class TcpPeerFrames : public testing::Test {
  protected:
+  static constexpr std::chrono::milliseconds kPatience{20'000};
+
   static TcpLimits limits() {
     TcpLimits limits;
     limits.window = 2;
@@ -103,20 +108,9 @@ class TcpPeerFrames : public testing::Test {
     return limits;
   }
 
-  enum class End { kOpen, kClosed };
-  enum class Expects { kNothing, kPosted };
-
-  // What the communicator of rank 0 fails with after these bytes and, if asked, the end of the stream.
-  static std::string failure(const Bytes& stream, End end = End::kOpen, Expects expects = Expects::kNothing) {
-    return outcome(stream, std::chrono::seconds(20), end, expects);
-  }
-  // The same where it should live: "".
-  static std::string surprise(const Bytes& stream, End end = End::kOpen) {
-    return outcome(stream, std::chrono::milliseconds(end == End::kClosed ? 100 : 30), end, Expects::kNothing);
-  }
-
- private:
-  static std::string outcome(const Bytes& stream, std::chrono::milliseconds patience, End end, Expects expects) {
+  // What the communicator of rank 0 fails with after these bytes and, if asked, the end of the stream; "" if it lives.
+  // fails: what is expected, and is waited for.
+  static std::string outcome(const Bytes& stream, bool fails, bool end = false, bool expect = false) {
     Health health(2);
     TcpTransport tcp(
         0, 2, health, [](int) {}, limits());
@@ -126,10 +120,10 @@ class TcpPeerFrames : public testing::Test {
     auto [mine, theirs] = loopback_pair();
     tcp.attach(1, std::move(mine), true);
     std::byte buffer[4];
-    if (expects == Expects::kPosted) tcp.post(endpoint, buffer, 4, 1);
+    if (expect) tcp.post(endpoint, buffer, 4, 1);
     EXPECT_EQ(::send(theirs.get(), stream.data(), stream.size(), MSG_NOSIGNAL), std::ssize(stream));
-    if (end == End::kClosed) ::shutdown(theirs.get(), SHUT_WR);
-    const Deadline deadline = Clock::now() + patience;
+    if (end) ::shutdown(theirs.get(), SHUT_WR);
+    const Deadline deadline = Clock::now() + (fails ? kPatience : std::chrono::milliseconds(end ? 100 : 30));
     while (!health.failed() && Clock::now() < deadline) tcp.progress();
     if (!health.failed()) return "";
     EXPECT_EQ(health.reason().peer(), 1);
@@ -171,10 +165,10 @@ TEST_F(TcpPeerFrames, ThatAreMalformedFailTheCommunicatorAndSayWhy) {
   for (const Case& c : cases) {
     Bytes stream;
     append(stream, c.header, 10);
+    const std::string message = outcome(stream, *c.expected != 0);
     if (*c.expected == 0) {
-      EXPECT_EQ(surprise(stream), "") << c.name;
+      EXPECT_EQ(message, "") << c.name;
     } else {
-      const std::string message = failure(stream);
       EXPECT_NE(message.find(c.expected), std::string::npos) << c.name << ": " << message;
       EXPECT_NE(message.find("rank 1"), std::string::npos) << c.name << ": " << message;
     }
@@ -182,15 +176,15 @@ TEST_F(TcpPeerFrames, ThatAreMalformedFailTheCommunicatorAndSayWhy) {
   Bytes other_magic;
   append(other_magic, good, 10);
   other_magic[1] = std::byte{'T'};
-  EXPECT_NE(failure(other_magic).find("something that is no frame"), std::string::npos);
+  EXPECT_NE(outcome(other_magic, true).find("something that is no frame"), std::string::npos);
 }
 
 TEST_F(TcpPeerFrames, BeyondTheWindowFailTheCommunicator) {
   Bytes stream;
   for (std::uint64_t n = 1; n <= 2; ++n) append(stream, {.length = 500, .number = n}, 500);
-  EXPECT_EQ(surprise(stream), "");
+  EXPECT_EQ(outcome(stream, false), "");
   append(stream, {.length = 500, .number = 3}, 500);
-  EXPECT_NE(failure(stream).find("more messages than it was given room for"), std::string::npos);
+  EXPECT_NE(outcome(stream, true).find("more messages than it was given room for"), std::string::npos);
 }
 
 TEST_F(TcpPeerFrames, OfAChannelNotYetUsedHereAreKept) {
@@ -198,18 +192,23 @@ TEST_F(TcpPeerFrames, OfAChannelNotYetUsedHereAreKept) {
   TcpTransport tcp(
       0, 2, health, [](int) {}, limits());
   auto [mine, theirs] = loopback_pair();
+  const int taken = mine.get();
   tcp.attach(1, std::move(mine), false);
   Bytes stream;
   append(stream, {.channel = 2, .length = 500, .number = 1}, 500);
   ASSERT_EQ(::send(theirs.get(), stream.data(), stream.size(), 0), std::ssize(stream));
-  const Deadline before_its_time = Clock::now() + std::chrono::milliseconds(20);
-  while (Clock::now() < before_its_time) tcp.progress();
+  const Deadline deadline = Clock::now() + kPatience;
+  const auto queued = [](int socket, unsigned long which) {
+    int bytes = 0;
+    EXPECT_EQ(::ioctl(socket, which, &bytes), 0);
+    return bytes;
+  };
+  while (queued(theirs.get(), TIOCOUTQ) > 0 && Clock::now() < deadline) std::this_thread::yield();
+  while (queued(taken, FIONREAD) > 0 && Clock::now() < deadline) tcp.progress();
   Endpoint endpoint;
   endpoint.peer = 1;
   endpoint.channel = 2;
   tcp.add_endpoint(endpoint);
-  const Deadline patience = Clock::now() + std::chrono::seconds(20);
-  while (arrived(endpoint) == nullptr && Clock::now() < patience) tcp.progress();
   ASSERT_NE(arrived(endpoint), nullptr);
   EXPECT_TRUE(payload_of(endpoint, *arrived(endpoint)) == pattern(500, 1));
 }
@@ -218,16 +217,16 @@ TEST_F(TcpPeerFrames, CutAtAnyByteNameThePeerAndCutBetweenFramesDoNot) {
   Bytes stream;
   append(stream, {.length = 40, .number = 1}, 40);
   for (std::size_t length = 0; length <= stream.size(); ++length) {
-    const Bytes beginning(stream.begin(), stream.begin() + length);
-    if (length == 0 || length == stream.size()) {
-      EXPECT_EQ(surprise(beginning, End::kClosed), "") << "after " << length << " bytes";
+    const bool cut = length > 0 && length < stream.size();
+    const std::string message = outcome(Bytes(stream.begin(), stream.begin() + length), cut, true);
+    if (!cut) {
+      EXPECT_EQ(message, "") << "after " << length << " bytes";
     } else {
-      const std::string message = failure(beginning, End::kClosed);
       EXPECT_NE(message.find("the connection to rank 1 was closed by it"), std::string::npos)
           << "after " << length << " bytes: " << message;
     }
   }
-  EXPECT_NE(failure({}, End::kClosed, Expects::kPosted), "") << "a posted message is expected";
+  EXPECT_NE(outcome({}, true, true, true), "") << "a posted message is expected";
 }
 
 TEST_F(TcpPeerFrames, BeforeTheAnswerFailTheHigherRank) {
@@ -242,7 +241,7 @@ TEST_F(TcpPeerFrames, BeforeTheAnswerFailTheHigherRank) {
     if (answered) append(stream, {.kind = FrameKind::kAccept});
     append(stream, {.length = 40, .number = 1}, 40);
     ASSERT_EQ(::send(theirs.get(), stream.data(), stream.size(), 0), std::ssize(stream));
-    const Deadline deadline = Clock::now() + std::chrono::milliseconds(answered ? 30 : 20'000);
+    const Deadline deadline = Clock::now() + (answered ? std::chrono::milliseconds(30) : kPatience);
     while (!health.failed() && Clock::now() < deadline) tcp.progress();
     EXPECT_EQ(health.failed(), !answered);
   }

@@ -123,7 +123,7 @@ TEST(TcpMessages, WaitForCreditOnceTheWindowIsFull) {
     ranks.settle();
     EXPECT_FALSE(can_publish(out)) << "nothing was consumed";
     for (std::uint32_t i = 0; i < window; ++i) {
-      ASSERT_NE(arrived(in), nullptr);
+      ASSERT_TRUE(ranks.until([&] { return arrived(in) != nullptr; }));
       EXPECT_TRUE(payload_of(in, *arrived(in)) == pattern(300, i));
       take(in, *arrived(in));
     }
@@ -144,15 +144,13 @@ TEST(TcpMessages, AcknowledgedByLessThanHalfAWindowWaitUntilNothingElseMovesOrFo
   ranks[1].tcp->progress();
   ranks.wait_a_moment(0);
   EXPECT_EQ(observe(*out.credit_in), 0u);
-  ranks.settle();
-  EXPECT_EQ(observe(*out.credit_in), 1u);
+  EXPECT_TRUE(ranks.until([&] { return observe(*out.credit_in) == 1; }));
 
   send(out, pattern(10, 2), 1, Way::kInline);
   ASSERT_TRUE(ranks.until([&] { return arrived(in) != nullptr; }));
   take(in, *arrived(in));
   EXPECT_TRUE(ranks[1].tcp->flush());
-  ranks.wait_a_moment(0);
-  EXPECT_EQ(observe(*out.credit_in), 2u);
+  EXPECT_TRUE(ranks.until(0, [&] { return observe(*out.credit_in) == 2; }));
 }
 
 TEST(TcpMessages, AreWrittenWhenTheirBuffersMayChangeThoughCreditIsStillOwed) {

@@ -110,6 +110,17 @@ class TcpRanks {
     return true;
   }
 
+  // The same of one rank alone.
+  template <class Condition>
+  bool until(int rank, Condition condition) {
+    const Deadline deadline = Clock::now() + std::chrono::seconds(20);
+    while (!condition()) {
+      ranks_[rank].tcp->progress();
+      if (Clock::now() > deadline) return false;
+    }
+    return true;
+  }
+
   // Gives bytes on their way time to arrive, and lets this rank take them.
   void wait_a_moment(int rank) {
     const Deadline deadline = Clock::now() + std::chrono::milliseconds(5);
