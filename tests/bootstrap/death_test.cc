@@ -10,6 +10,7 @@
 #include <random>
 
 #include "processes.h"
+#include "support/standard_error.h"
 
 namespace tutti {
 namespace {
@@ -109,14 +110,15 @@ TEST_F(Death, OfARankThatOnlyStoppedIsDeclaredAfterTheSilence) {
 
 TEST_F(Death, WhileRanksMeetIsToldToThoseWhoWait) {
   constexpr int kRanks = 4;  // rank 3 never comes
+  const Settings settings = {{"TUTTI_STALL_WARNING", "1"}};
+  const StandardError error;
   const RankProcesses others(kRanks, [&](int rank, const UniqueId& id) {
     if (rank == 3) ::pause();
-    if (rank == 2) ++board_->here;
-    survive(rank, kRanks, id);
+    survive(rank, kRanks, id, settings);
   });
-  std::thread self([&] { survive(0, kRanks, others.id()); });
-  wait_for([&] { return board_->here >= 1; }, "rank 2 begins");
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it gets to the root, which nothing shows from outside
+  std::thread self([&] { survive(0, kRanks, others.id(), settings); });
+  EXPECT_TRUE(StandardError::await([&] { return !error.lines_with("for rank 3 (3 of 4 here)").empty(); }))
+      << error.text();
   others.send(2, SIGKILL);
   wait_for([&] { return board_->told == 2; }, "those who wait are told");
   self.join();

@@ -110,7 +110,7 @@ TEST_F(HandOutToAnotherUser, IsRefusedTheSecret) {
   std::thread stranger([&] {
     if (::syscall(SYS_setresuid, 65534, 65534, 65534) != 0) return;
     try {
-      answer = ask_hand_out(name, in(std::chrono::milliseconds(500)));
+      answer = ask_hand_out(name, in(std::chrono::seconds(10)));
     } catch (const Error& error) {
       answer = tutti::name(error.code());
     }
