@@ -25,7 +25,7 @@ TEST_P(AbortOver, F58NeedsNobodyWhoIsStopped) {
       if (rank == 0) program.command.insert(program.command.end() - 1, "abort_when:" + when);
     });
     ASSERT_TRUE(job.all_said("here"));
-    job.rank(kStopped).send(SIGSTOP);
+    job.rank(kStopped).stop();
     std::ofstream(when) << "now\n";
     if (!job.all_ended(3, {kStopped})) return;
     for (int rank = 0; rank < kRanks; ++rank) {

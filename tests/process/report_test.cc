@@ -71,7 +71,7 @@ TEST_F(Report, IsWrittenAtASignalByAJobThatHangsAndNamesTheRankThatDoesNotCome) 
   EXPECT_EQ(blamed(diagnosis), std::vector<int>{kVictim}) << doctor::to_text(diagnosis);
   for (int rank = 0; rank < kRanks; ++rank) {
     EXPECT_FALSE(job->rank(rank).wait(milliseconds(100))) << "a signal ended rank " << rank;
-    EXPECT_TRUE(contains(job->rank(rank).text(), "/reports/tutti-red-rank" + std::to_string(rank)));
+    EXPECT_TRUE(job->rank(rank).wait_for_text("/reports/tutti-red-rank" + std::to_string(rank), kPatience));
   }
   RecordProperty("doctor", doctor::to_text(diagnosis));
 }
@@ -114,7 +114,7 @@ TEST_F(Report, FindsTwoCommunicatorsThatAreCalledInDifferentOrders) {
 
 TEST_F(Report, NamesTheRankThatIsStopped) {
   const auto job = hang();
-  job->rank(kVictim).send(SIGSTOP);
+  job->rank(kVictim).stop();
   for (int rank = 0; rank < kRanks; ++rank) job->rank(rank).send(SIGUSR1);
   const doctor::Diagnosis diagnosis = doctor::diagnose(reports_of(kRanks - 1));
   EXPECT_EQ(diagnosis.missing, std::vector<int>{kVictim});

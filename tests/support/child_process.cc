@@ -10,6 +10,8 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/clock.h"
@@ -87,6 +89,25 @@ void ChildProcess::send(int signal) const {
   if (!ended_) ::kill(pid_, signal);
 }
 
+void ChildProcess::stop() const {
+  send(SIGSTOP);
+  const auto deadline = Clock::now() + std::chrono::seconds(60);
+  const auto stopped = [this] {
+    std::error_code gone;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/task", gone)) {
+      std::ifstream file(task.path() / "stat");
+      std::string stat;
+      std::getline(file, stat);
+      const std::size_t state = stat.rfind(") ");
+      if (state != std::string::npos && std::string_view("TtZX").find(stat[state + 2]) == std::string_view::npos) {
+        return false;
+      }
+    }
+    return true;
+  };
+  while (!stopped() && Clock::now() < deadline) std::this_thread::sleep_for(milliseconds(1));
+}
+
 bool ChildProcess::look() {
   int status = 0;
   if (ended_ || ::waitpid(pid_, &status, WNOHANG) != pid_) return ended_;
@@ -127,10 +148,18 @@ std::string ChildProcess::line(std::string_view beginning) const {
 }
 
 bool ChildProcess::wait_for_line(std::string_view beginning, milliseconds patience) {
+  return wait_for_text("\n", beginning, patience);
+}
+
+bool ChildProcess::wait_for_text(std::string_view part, milliseconds patience) {
+  return wait_for_text("", part, patience);
+}
+
+bool ChildProcess::wait_for_text(std::string_view before, std::string_view part, milliseconds patience) {
   const auto deadline = Clock::now() + patience;
   const auto found = [&] {
     const std::string all = "\n" + text();
-    return all.find("\n" + std::string(beginning)) != std::string::npos;
+    return all.find(std::string(before) + std::string(part)) != std::string::npos;
   };
   while (!found()) {
     if (look() || Clock::now() > deadline) return found();

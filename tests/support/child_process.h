@@ -34,6 +34,8 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
   void send(int signal) const;
+  // Returns when none of its threads runs any more.
+  void stop() const;
   // False: it still runs after this time.
   bool wait(std::chrono::milliseconds patience);
   // Exit status, or 128 plus the signal that killed it. REQUIRES: wait() returned true.
@@ -45,8 +47,11 @@ class ChildProcess {
   std::string line(std::string_view beginning) const;
   // Waits for such a line. False: it did not come in time, or the process ended without it.
   bool wait_for_line(std::string_view beginning, std::chrono::milliseconds patience);
+  // The same for a part of a line.
+  bool wait_for_text(std::string_view part, std::chrono::milliseconds patience);
 
  private:
+  bool wait_for_text(std::string_view before, std::string_view part, std::chrono::milliseconds patience);
   bool look();
 
   UniqueFd output_;
