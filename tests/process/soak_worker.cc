@@ -9,12 +9,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
 
 #include "process/workload.h"
+#include "support/descriptors.h"
+#include "support/threads.h"
 #include "tutti/tutti.h"
 
 namespace tutti {
@@ -33,12 +34,6 @@ void say(const std::string& line) {
   static_cast<void>(!::write(STDOUT_FILENO, text.data(), text.size()));
 }
 
-std::size_t entries(const char* directory) {
-  std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory)) ++count;
-  return count;
-}
-
 // What this process has open: descriptors, threads, mappings of shared memory.
 std::string belongings() {
   std::ifstream maps("/proc/self/maps");
@@ -46,8 +41,8 @@ std::string belongings() {
   int shared = 0;
   while (std::getline(maps, line)) shared += line.size() > 30 && line[line.find(' ') + 4] == 's' ? 1 : 0;
   maps.close();
-  return "descriptors=" + std::to_string(entries("/proc/self/fd")) +
-         " threads=" + std::to_string(entries("/proc/self/task")) + " shared=" + std::to_string(shared);
+  return "descriptors=" + std::to_string(open_descriptors()) + " threads=" + std::to_string(threads_left(1)) +
+         " shared=" + std::to_string(shared);
 }
 
 [[noreturn]] void suffer(const std::string& fault) {

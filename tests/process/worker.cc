@@ -27,6 +27,7 @@
 
 #include "process/checks.h"
 #include "process/forks.h"
+#include "support/threads.h"
 #include "tutti/tutti.h"
 
 namespace tutti {
@@ -361,16 +362,11 @@ void Worker::list_left(const std::string&) {
   for (int fd = 0; fd < 1024; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0) ++descriptors;
   }
-  std::ifstream status("/proc/self/status");
-  std::string line;
-  std::string threads;
-  while (std::getline(status, line)) {
-    if (line.starts_with("Threads:")) threads = line.substr(line.find_last_of("\t ") + 1);
-  }
   std::ifstream maps("/proc/self/maps");
+  std::string line;
   int mappings = 0;
   while (std::getline(maps, line)) mappings += line.find("memfd:tutti") != std::string::npos ? 1 : 0;
-  say("left descriptors=" + std::to_string(descriptors) + " threads=" + threads +
+  say("left descriptors=" + std::to_string(descriptors) + " threads=" + std::to_string(threads_left(1)) +
       " mappings=" + std::to_string(mappings));
 }
 
