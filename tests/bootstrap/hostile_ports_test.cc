@@ -37,7 +37,7 @@ TEST(Hostile, ASilentStrangerAtOneAddressDoesNotUseUpTheTimeOfTheOthers) {
 TEST(Hostile, AServerThatAcceptsAndSaysNothingIsNamedSo) {
   EventLoop loop;
   const UniqueFd silent = listen_on(SocketAddress::loopback(Family::kIpv4, 0));
-  const Dialer::Outcome outcome = dial(loop, {address_of(silent)}, credentials(), milliseconds(300));
+  const Dialer::Outcome outcome = dial(loop, {address_of(silent)}, credentials(), milliseconds(2000));
   EXPECT_FALSE(outcome.socket);
   EXPECT_NE(outcome.trouble.find(address_of(silent).text() + ": connected, but nothing answers"), std::string::npos)
       << outcome.trouble;
