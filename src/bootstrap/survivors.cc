@@ -13,7 +13,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kRetry(50);
-constexpr milliseconds kShortestDial(100);
+// Who lives may stand still for a moment, and is no survivor when it has not answered in time: a short patience ends
+// before, with an error that names it.
+constexpr milliseconds kShortestDial(1000);
 constexpr int kDialsInPatience = 4;
 // A follower waits so much longer than its patience: the leader says who was missing.
 constexpr milliseconds kGrace(500);
@@ -292,6 +294,8 @@ std::string Survivors::absent(int* only) const {
     }
   } else if (phase_ == Phase::kFollowing && !welcomed_) {
     add(leader_);
+  } else if (phase_ == Phase::kSeeking && dialer_) {
+    add(candidate_);
   }
   return absent;
 }
@@ -382,7 +386,7 @@ void Survivors::watch() {
 
 milliseconds Survivors::dial_patience() const {
   const auto left = std::chrono::duration_cast<milliseconds>(deadline_ - Clock::now());
-  return std::max(kShortestDial, std::min(self_.silence, left / kDialsInPatience));
+  return std::min(self_.silence, std::max(kShortestDial, left / kDialsInPatience));
 }
 
 std::shared_ptr<Connection> Survivors::connect(ProvenSocket socket) {

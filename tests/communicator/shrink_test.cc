@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/ranks.h"
+#include "support/together.h"
 #include "tutti/tutti.h"
 
 namespace tutti {
@@ -111,14 +112,16 @@ TEST_P(Shrinking, CanBeDoneAgainWithWhatCameOfIt) {
 TEST_P(Shrinking, NamesWhoeverLivesAndDoesNotCall) {
   for (const int absent : {0, 2}) {
     std::atomic<int> through{0};
+    Together together(ranks());
     expect_ranks(
         ranks(),
-        [&through, absent](Communicator& world) {
+        [&, absent](Communicator& world) {
+          together.wait();
           if (world.rank() == absent) {
             while (through != world.ranks() - 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
           } else {
             try {
-              world.shrink(std::chrono::milliseconds(500));
+              world.shrink(std::chrono::seconds(1));
               ADD_FAILURE() << "nothing was thrown";
             } catch (const Error& error) {
               EXPECT_EQ(error.code(), ErrorCode::kTimeout) << error.what();

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <random>
 #include <set>
 #include <thread>
@@ -121,6 +122,32 @@ TEST_F(Shrink, NamesTheRankThatLivesButDoesNotCall) {
       EXPECT_TRUE(contains(job->rank(rank).text(), warning)) << job->rank(rank).text();
       EXPECT_TRUE(contains(job->rank(rank).text(), " s for rank " + std::to_string(waits_for) + " ("))
           << job->rank(rank).text();
+    }
+  }
+}
+
+// It may only stand still for a moment: nobody goes on without it in so short a time.
+TEST_F(Shrink, NamesAStoppedRankWherePatienceIsShort) {
+  for (const int stopped : {0, 2}) {
+    const std::string when = directory() + "/stopped" + std::to_string(stopped);
+    const auto job = start({"name:blue", "join", "say:here", "fail:2000", "wait_for:" + when, "shrink:500"}, kShm,
+                           [&](int rank, Program& p) {
+                             if (rank == stopped) p.command.insert(p.command.end() - 3, "sleep:60000");
+                           });
+    ASSERT_TRUE(job->all_said("here"));
+    job->rank(1).send(SIGKILL);
+    for (const int rank : {0, 2, 3}) {
+      if (rank == stopped) continue;
+      ASSERT_TRUE(job->rank(rank).wait_for_line("failed ", kPatience)) << job->rank(rank).text();
+    }
+    job->rank(stopped).stop();
+    std::ofstream(when) << "now\n";
+    job->all_ended(3, {1, stopped});
+    for (const int rank : {0, 2, 3}) {
+      if (rank == stopped) continue;
+      const ToldError told = told_error(job->rank(rank));
+      EXPECT_EQ(told.code, "timeout") << job->rank(rank).text();
+      EXPECT_EQ(told.peer, stopped) << job->rank(rank).text();
     }
   }
 }

@@ -114,6 +114,7 @@ class Worker {
         {"throw", &Worker::throw_error},
         {"timer", &Worker::timer},
         {"use", &Worker::use},
+        {"wait_for", &Worker::wait_for},
     };
     const auto found = kActions.find(action);
     if (found == kActions.end()) throw std::invalid_argument("unknown action " + argument);
@@ -306,6 +307,7 @@ class Worker {
       world().abort("the operator said so");
     });
   }
+  void wait_for(const std::string& path) { wait_for_file(path); }
   void say_value(const std::string& value) { say(value); }
   void report(const std::string&) {
     const Statistics statistics = world().statistics();
