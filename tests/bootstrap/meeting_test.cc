@@ -139,7 +139,7 @@ TEST(Meeting, NamesTheRanksThatAreMissing) {
   TestRanks made = make_ranks(kRanks);
   in_threads(kRanks, [&](int rank) {
     if (rank == 2 || rank == 5) return;
-    meet(*made[rank], membership_from_id(id, rank, kRanks), {{"TUTTI_MEET_TIMEOUT", "1"}});
+    meet(*made[rank], membership_from_id(id, rank, kRanks), {{"TUTTI_MEET_TIMEOUT", "3"}});
   });
   for (const int rank : {0, 1, 3, 4}) {
     ASSERT_NE(made[rank]->error, nullptr);
