@@ -200,7 +200,8 @@ Progress HostExecutor::advance(Call& call, int channel) {
   while (cursor.round < call.binding.rounds()) {
     while (cursor.step < steps) {
       const Step step = call.plan->step(call.root, cursor.step);
-      StepExecution execution(call, *channels_[static_cast<std::size_t>(channel)], cursor, step);
+      StepExecution execution(call, *channels_[static_cast<std::size_t>(channel)], cursor, step,
+                              call.channels == 1 && idle_turns_ == 0 ? looks_ : 0);
       switch (execution.run()) {
         case StepExecution::Outcome::kDone:
           break;

@@ -105,7 +105,7 @@ StepExecution::Outcome StepExecution::check_messages() {
   const std::uint32_t count = static_cast<std::uint32_t>(from_.endpoints.size());
   for (; cursor_.arrived < count; ++cursor_.arrived) {
     Endpoint& endpoint = *from_.endpoints[cursor_.arrived];
-    const Line* line = arrived(endpoint);
+    const Line* line = await(endpoint);
     if (line != nullptr && line->signature == signature_) continue;
     peer_ = endpoint.peer;
     if (line == nullptr) {
@@ -122,12 +122,26 @@ StepExecution::Outcome StepExecution::check_messages() {
     const Line& line = *arrived(*endpoint);
     take_notes(*endpoint, line, call_.sequence);
     const Descriptor descriptor = Descriptor::unpack(line.descriptor);
-    reads_in_place_ |= descriptor.way == Way::kRead;
+    if (descriptor.way == Way::kRead) {
+      reads_in_place_ = true;
+      // For withdrawn(): the peer has written to that line when it began the call. It comes while this rank computes.
+      if (endpoint->progress_in != nullptr) __builtin_prefetch(endpoint->progress_in);
+    }
     if (part_offset_ + bytes_ <= descriptor.length && may_use(*endpoint, line, descriptor)) continue;
     peer_ = endpoint->peer;
     return Outcome::kBadMessage;
   }
   return Outcome::kDone;
+}
+
+// The next message of a peer; null: it is not there soon.
+const Line* StepExecution::await(const Endpoint& endpoint) const {
+  const Line* line = arrived(endpoint);
+  for (int looks = looks_; line == nullptr && looks > 0; --looks) {
+    relax_cpu();
+    line = arrived(endpoint);
+  }
+  return line;
 }
 
 // Whether a buffer in which values were read became its caller's again before they were read.

@@ -18,8 +18,9 @@ class StepExecution {
  public:
   enum class Outcome { kDone, kBlocked, kMismatch, kBadMessage };
 
-  StepExecution(Call& call, Channel& channel, Call::Cursor& cursor, const Step& step)
-      : call_(call), channel_(channel), cursor_(cursor), step_(step), signature_(call.signature) {}
+  // looks: how often it looks again for a message that is not there, before it is blocked.
+  StepExecution(Call& call, Channel& channel, Call::Cursor& cursor, const Step& step, int looks)
+      : call_(call), channel_(channel), cursor_(cursor), step_(step), looks_(looks), signature_(call.signature) {}
 
   Outcome run();
   // The peer that is waited for or has sent something wrong; -1 when the step waits for room.
@@ -31,6 +32,7 @@ class StepExecution {
   static constexpr std::size_t kNoSlot = ~std::size_t{0};
 
   Outcome check_messages();
+  const Line* await(const Endpoint& endpoint) const;
   bool withdrawn();
   bool may_use(const Endpoint& endpoint, const Line& line, const Descriptor& descriptor) const;
   void post_destination(Endpoint& endpoint);
@@ -55,6 +57,7 @@ class StepExecution {
   Channel& channel_;
   Call::Cursor& cursor_;
   const Step& step_;
+  const int looks_;
   Peers from_;
   Peers to_;
   std::uint64_t signature_;                      // of the messages
