@@ -269,7 +269,7 @@ void StepExecution::compute() {
     sent = bytes_ <= Line::kPayload ? inline_value_.data() : slot_ != kNoSlot ? channel_.slots() + slot_ : target_;
   }
   // What is written to peers is all that such a step does for long.
-  const bool measured = writes_in_place_ && slot_ == kNoSlot && bytes_ >= StoreChoice::kShortestMeasured;
+  const bool measured = writes_in_place_ && slot_ == kNoSlot && target_stores().wants_time(bytes_);
   const auto begin = measured ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
   if (call_.streams_output && step_.destination_space == Space::kOutput && bytes_ >= kShortestStreamed) {
     own_stores_ = StoreKind::kStreaming;

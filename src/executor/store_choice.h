@@ -23,11 +23,24 @@ class StoreChoice {
   static constexpr std::size_t kShortestMeasured = 16 * 1024;
   // Faster than so many bytes a nanosecond, ordinary stores have not lost their lines to anybody.
   static constexpr double kUnhindered = 12;
+  // Between two writes that are timed, once it has been decided: a clock takes no part of so long a write that counts.
+  static constexpr std::size_t kMostUntimed = 128 * 1024;
   // A trial of the other kind lasts so many bytes, and the next one comes after so many.
   static constexpr std::size_t kTrialBytes = 512 * 1024;
   static constexpr std::size_t kBetweenTrials = std::size_t{64} << 20;
 
   explicit StoreChoice(StoreKind guess = StoreKind::kOrdinary) : kind_(guess) {}
+
+  // Whether the next write, of so many bytes, is to be timed, for note(). Once it has been decided how to write, and a
+  // clock takes a good part of what the write does, only one of several is. Call it once for each.
+  bool wants_time(std::size_t bytes) {
+    if (bytes < kShortestMeasured) return false;
+    if (trial_left_ > 0 || since_trial_ < kTrialBytes) return true;
+    untimed_ += bytes;
+    if (untimed_ >= kMostUntimed) return true;
+    since_trial_ += bytes;
+    return false;
+  }
 
   // For the next write.
   StoreKind kind() const { return trial_left_ > 0 ? other(kind_) : kind_; }
@@ -35,6 +48,7 @@ class StoreChoice {
   // kind() has written so many bytes in this time.
   void note(std::size_t bytes, double ns) {
     if (bytes < kShortestMeasured) return;
+    untimed_ = 0;
     const double now = ns / static_cast<double>(bytes);
     double& cost = cost_[index(kind())];
     if (cost == 0 || (!tried_ && trial_left_ == 0 && since_trial_ < kTrialBytes)) {
@@ -90,6 +104,7 @@ class StoreChoice {
   double cheapest_ = 0;           // measurement of the trial
   std::size_t trial_left_ = 0;    // bytes
   std::size_t since_trial_ = 0;
+  std::size_t untimed_ = 0;  // bytes since the last write that was timed
   bool tried_ = false;
 };
 

@@ -19,15 +19,24 @@ struct Machine {
 constexpr Machine kNear{0.03, 0.11};
 constexpr Machine kFar{0.4, 0.11};
 
-// Writes so many bytes; returns the share of them that was written past the caches.
-double streamed_share(StoreChoice& choice, const Machine& machine, std::size_t bytes, std::size_t piece = kPiece) {
-  std::size_t streamed = 0;
-  for (std::size_t written = 0; written < bytes; written += piece) {
+struct Written {
+  double streamed = 0;  // the share of bytes that was written past the caches
+  double timed = 0;     // the share of writes that was timed
+};
+Written write(StoreChoice& choice, const Machine& machine, std::size_t bytes, std::size_t piece) {
+  const double pieces = static_cast<double>(bytes) / static_cast<double>(piece);
+  Written written;
+  for (std::size_t at = 0; at < bytes; at += piece) {
     const StoreKind kind = choice.kind();
-    if (kind == StoreKind::kStreaming) streamed += piece;
+    if (kind == StoreKind::kStreaming) written.streamed += 1 / pieces;
+    if (!choice.wants_time(piece)) continue;
+    written.timed += 1 / pieces;
     choice.note(piece, machine.time(kind, piece));
   }
-  return static_cast<double>(streamed) / static_cast<double>(bytes);
+  return written;
+}
+double streamed_share(StoreChoice& choice, const Machine& machine, std::size_t bytes, std::size_t piece = kPiece) {
+  return write(choice, machine, bytes, piece).streamed;
 }
 
 constexpr std::size_t kWhile = std::size_t{4} << 20;
@@ -58,15 +67,27 @@ TEST(StoreChoice, DoesNotHoldTheVeryFirstWriteAgainstItsGuess) {
 }
 
 TEST(StoreChoice, FollowsAProcessorThatMoves) {
-  StoreChoice choice;
-  for (int i = 0; i < 3; ++i) {
-    streamed_share(choice, kNear, kLong);
-    EXPECT_EQ(choice.kind(), StoreKind::kOrdinary);
-    streamed_share(choice, kFar, kWhile);
-    EXPECT_EQ(choice.kind(), StoreKind::kStreaming);
-    EXPECT_GT(streamed_share(choice, kFar, kWhile), 0.9);
-    // The way back shows only in trials.
-    streamed_share(choice, kNear, StoreChoice::kBetweenTrials + kWhile);
+  for (const std::size_t piece : {StoreChoice::kShortestMeasured, kPiece}) {
+    StoreChoice choice;
+    for (int i = 0; i < 3; ++i) {
+      streamed_share(choice, kNear, kLong, piece);
+      EXPECT_EQ(choice.kind(), StoreKind::kOrdinary);
+      streamed_share(choice, kFar, kWhile, piece);
+      EXPECT_EQ(choice.kind(), StoreKind::kStreaming);
+      EXPECT_GT(streamed_share(choice, kFar, kWhile, piece), 0.9);
+      // The way back shows only in trials.
+      streamed_share(choice, kNear, StoreChoice::kBetweenTrials + kWhile, piece);
+    }
+  }
+}
+
+TEST(StoreChoice, TimesFewOfTheShortWritesOnceItHasDecided) {
+  for (const Machine& machine : {kNear, kFar}) {
+    StoreChoice choice;
+    EXPECT_EQ(write(choice, machine, StoreChoice::kTrialBytes, StoreChoice::kShortestMeasured).timed, 1);
+    write(choice, machine, kWhile, StoreChoice::kShortestMeasured);
+    EXPECT_LT(write(choice, machine, kLong, StoreChoice::kShortestMeasured).timed, 0.15);
+    EXPECT_EQ(write(choice, machine, kLong, kPiece).timed, 1) << "of a long one a clock takes no part that counts";
   }
 }
 
@@ -93,7 +114,10 @@ TEST(StoreChoice, DoesNotBelieveAThreadThatWasHeldUp) {
 TEST(StoreChoice, DoesNotMeasureWhatIsTooShort) {
   StoreChoice choice;
   constexpr std::size_t kShort = StoreChoice::kShortestMeasured - 1;
-  for (int i = 0; i < 100'000; ++i) choice.note(kShort, kFar.time(choice.kind(), kShort));
+  for (int i = 0; i < 100'000; ++i) {
+    EXPECT_FALSE(choice.wants_time(kShort));
+    choice.note(kShort, kFar.time(choice.kind(), kShort));
+  }
   EXPECT_EQ(choice.kind(), StoreKind::kOrdinary);
 }
 
