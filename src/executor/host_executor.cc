@@ -29,6 +29,9 @@ constexpr std::size_t kShortestWatched = 2048;
 constexpr std::size_t kBetweenLooks = 4 << 20;
 constexpr std::size_t kLeastOfACall = kBetweenLooks / 32;
 
+// Calls with larger buffers take so long that it does not matter when they are entered in the log, and with what time.
+constexpr std::size_t kLongestQuick = 128 * 1024;
+
 // How many times a call's count the larger one of its buffers holds. Vector forms count that buffer.
 std::size_t larger_side(const Call& call) {
   if (call.blocks != nullptr) return 1;
@@ -112,10 +115,10 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
                        !first_changes(call.reduction.op);
   call.repeatable = call.straight_line && longest < shortest_read_;
   if (call.straight_line) call.straight = {call.plan->stored(call.root), call.binding.elements(0, 0), longest, {}};
-  // A straight line enters it while it waits for the peers, where the time costs nothing.
-  if (!call.straight_line) enter_in_log(call, false);
   call.output_bytes = count * call.element_bytes;
   const std::size_t larger_buffer = call.output_bytes * larger_side(call);
+  // A short call is entered while it waits for the peers, where the time costs nothing.
+  if (larger_buffer > kLongestQuick) enter_in_log(call, false);
   if (longest >= kShortestWatched) watch_distances(call, larger_buffer);
   // In place, what is overwritten has just been read.
   call.streams_output = !call.in_place && first.exceeds_cache(2 * larger_buffer);
@@ -170,7 +173,10 @@ Progress HostExecutor::progress(Call& call) {
     }
   }
   if (all_done && finish(call)) return Progress::kDone;
-  if (++idle_turns_ == kIdleTurns) tell_owed_credit();
+  if (++idle_turns_ == kIdleTurns) {
+    tell_owed_credit();
+    OperationLog::stamp(call.entry);
+  }
   return Progress::kAgain;
 }
 
@@ -202,7 +208,9 @@ Progress HostExecutor::advance(Call& call, int channel) {
       const Step step = call.plan->step(call.root, cursor.step);
       StepExecution execution(call, *channels_[static_cast<std::size_t>(channel)], cursor, step,
                               call.channels == 1 && idle_turns_ == 0 ? looks_ : 0);
-      switch (execution.run()) {
+      const StepExecution::Outcome outcome = execution.run();
+      enter_in_log(call, true);
+      switch (outcome) {
         case StepExecution::Outcome::kDone:
           break;
         case StepExecution::Outcome::kBlocked:
@@ -231,7 +239,8 @@ Progress HostExecutor::advance(Call& call, int channel) {
 }
 
 // Whether the call has ended for the caller: no peer reads its buffers and nothing that peers wait for is still here.
-bool HostExecutor::finish(const Call& call) {
+bool HostExecutor::finish(Call& call) {
+  enter_in_log(call, true);  // of a call without steps
   // Everything that came was consumed: peers that lack credit may know now, also those on whom the waits below depend.
   if (peek(progress_) != call.sequence) tell_progress(call.sequence);
   for (Transport* transport : transports_) {

@@ -56,7 +56,7 @@ class HostExecutor final : public Executor {
   void begin(Call& call);
   bool go_straight(Call& call);
   Progress advance(Call& call, int channel);
-  bool finish(const Call& call);
+  bool finish(Call& call);
   bool buffers_released(const Call& call);
   void watch_distances(const Call& call, std::size_t bytes);
   void look_at_distance(std::uint64_t sequence);
