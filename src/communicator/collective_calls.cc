@@ -42,7 +42,12 @@ bool CollectiveCalls::repeat(ShortCall& kept, const CollectiveArguments& argumen
   call.in_place = in_place;
   call.sequence = turn + 1;
   call.signature = context_.log().sign(kept.kinds, arguments.count, call.sequence);
-  if (executor_->repeat(call) != Progress::kDone) return false;
+  try {
+    if (executor_->repeat(call) != Progress::kDone) return false;
+  } catch (const std::bad_alloc&) {
+    context_.fail_locally(CallContext::out_of_memory());
+    return false;
+  }
   OperationLog::end(call.entry, Phase::kDone, false);
   counters_[static_cast<std::size_t>(arguments.collective)].count_in_turn(kept.bytes);
   order_.pass(turn);

@@ -17,8 +17,9 @@ struct ShortCall {
   Call call;
 };
 
-// The last short calls of a communicator's rank: for the next call of the same shape nothing is chosen, bound or looked
-// up again, which takes as long as the call itself. Owned by CollectiveCalls; used by whoever has the turn; never
+// The last short calls of a communicator's rank: for the next call of the same shape nothing is chosen or bound again,
+// and no operation made if its peers are in time. That takes as long as a call of some bytes, and a tenth of one of 32
+// KiB. Owned by CollectiveCalls; used by whoever has the turn; never
 // allocates.
 class ShortCalls {
  public:
@@ -39,7 +40,9 @@ class ShortCalls {
   static constexpr std::size_t kKept = 8;
 
   static std::size_t place_of(const CallShape& shape) {
-    return (shape.count ^ shape.count >> 3 ^ shape.root ^ static_cast<std::uint64_t>(shape.collective)) % kKept;
+    // Counts are most often multiples of a power of two: the upper bits of a product depend on all of theirs.
+    constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;
+    return ((shape.count * kGolden >> 32) ^ shape.root ^ static_cast<std::uint64_t>(shape.collective)) % kKept;
   }
 
   std::array<ShortCall, kKept> kept_;

@@ -37,7 +37,7 @@ struct Call {
   std::uint8_t ring = 0;  // which of a channel's rings its messages take slots from
   bool in_place = false;
   bool straight_line = false;  // progress() may try run_straight_line() first
-  bool repeatable = false;     // … and what start() found holds for calls of this shape with any buffers
+  bool repeatable = false;     // Executor::repeat() may make calls of this shape of it, with any buffers
 
   // Of a call that may go in a straight line: looked up once, because looking up would take a good part of it.
   struct Straight {
@@ -61,9 +61,11 @@ struct Call {
   std::optional<SharedHeap::Location> shared_output;
   std::size_t shortest_read = 0;  // bytes from which peers of this host read a value where it lies, or have it written
   std::size_t output_bytes = 0;   // of a call that lends its output, or could
-  bool streams_output = false;    // its buffers are larger than the caches: what is stored there is not kept
-  bool lends_output = false;      // peers are told where the output lies, and may write there
-  bool read_in_place = false;     // some message is read out of the caller's buffer: wait for its acknowledgement
+  std::size_t larger_buffer_bytes = 0;  // of its input and output, on the rank that has most
+  std::size_t longest_chunk = 0;        // bytes
+  bool streams_output = false;          // its buffers are larger than the caches: what is stored there is not kept
+  bool lends_output = false;            // peers are told where the output lies, and may write there
+  bool read_in_place = false;           // some message is read out of the caller's buffer: wait for its acknowledgement
 
   // The signature of messages that come from a peer.
   std::uint64_t signature_from(int peer) const {

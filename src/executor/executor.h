@@ -36,7 +36,7 @@ class Executor {
   // has the reason, or mismatch() tells why it has to fail.
   virtual Progress progress(Call& call) = 0;
   // The same for a call that start() has made repeatable and that is over: once more, with new buffers, sequence and
-  // signature.
+  // signature. Finds out again what depends on the buffers, and throws std::bad_alloc as start() does.
   virtual Progress repeat(Call& call) = 0;
   // Whether the last progress() that answered kAgain had done a step before it got stuck.
   virtual bool advanced() const = 0;

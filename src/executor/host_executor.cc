@@ -29,7 +29,8 @@ constexpr std::size_t kShortestWatched = 2048;
 constexpr std::size_t kBetweenLooks = 4 << 20;
 constexpr std::size_t kLeastOfACall = kBetweenLooks / 32;
 
-// Calls with larger buffers take so long that it does not matter when they are entered in the log, and with what time.
+// Calls with larger buffers take so long that it does not matter when they are entered in the log, nor whether they are
+// chosen and bound anew.
 constexpr std::size_t kLongestQuick = 128 * 1024;
 
 // How many times a call's count the larger one of its buffers holds. Vector forms count that buffer.
@@ -91,37 +92,24 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
     call.binding = Binding(*call.blocks, chunk_elements, granule);
   }
   call.shortest_read = call.plan->writes() ? shortest_answered_read_ : shortest_read_;
-  if (call.blocks != nullptr) {
-    call.shared_input = find_shared(call.input, call.blocks->input, call.element_bytes);
-    call.shared_output = find_shared(call.output, call.blocks->output, call.element_bytes);
-  } else if (const std::size_t bytes = call.element_bytes * count;
-             bytes >= std::max(kShortestShared, call.shortest_read)) {
-    // A buffer that does not matter on this rank may be anything.
-    const Layout& layout = call.plan->layout();
-    const DataMap data(call.plan->algorithm().collective, layout.ranks, 1, call.root);
-    if (data.input_chunks(layout.rank) > 0) call.shared_input = find_shared(call.input, bytes, false);
-    if (data.output_chunks(layout.rank) > 0) call.shared_output = find_shared(call.output, bytes, true);
-  }
-  call.lends_output = call.plan->writes() && call.shared_output && can_be_lent(*call.shared_output);
-  lent_.reset();
-  if (call.lends_output) lent_ = Lent{*call.shared_output, call.sequence};
+  call.output_bytes = count * call.element_bytes;
+  call.larger_buffer_bytes = call.output_bytes * larger_side(call);
+  call.longest_chunk = call.binding.elements(0, 0) * call.element_bytes;
+  find_buffers(call);
   begin(call);
-  const std::size_t longest = call.binding.elements(0, 0) * call.element_bytes;
+  const std::size_t longest = call.longest_chunk;
   const std::size_t needed = 2 * static_cast<std::size_t>(chunking.slot_chunks) * longest;
   Channel& first = *channels_.front();
   call.straight_line = call.plan->is_straight() && transports_.empty() && call.blocks == nullptr &&
                        call.binding.rounds() == 1 && longest <= kLongestStraightLine && !call.shared_input &&
                        !call.shared_output && first.endpoints().size() <= kMostStraightLinePeers + 1 &&
                        !first_changes(call.reduction.op);
-  call.repeatable = call.straight_line && longest < shortest_read_;
+  // In a straight line a call may use any buffers if none of them is long enough to be looked for.
+  call.repeatable = transports_.empty() && call.blocks == nullptr && call.larger_buffer_bytes <= kLongestQuick &&
+                    (!call.straight_line || longest < shortest_read_);
   if (call.straight_line) call.straight = {call.plan->stored(call.root), call.binding.elements(0, 0), longest, {}};
-  call.output_bytes = count * call.element_bytes;
-  const std::size_t larger_buffer = call.output_bytes * larger_side(call);
   // A short call is entered while it waits for the peers, where the time costs nothing.
-  if (larger_buffer > kLongestQuick) enter_in_log(call, false);
-  if (longest >= kShortestWatched) watch_distances(call, larger_buffer);
-  // In place, what is overwritten has just been read.
-  call.streams_output = !call.in_place && first.exceeds_cache(2 * larger_buffer);
+  if (call.larger_buffer_bytes > kLongestQuick) enter_in_log(call, false);
   call.ring = longest <= kSmallChunk && needed <= first.rings()[0].size() ? 0 : 1;
   if (call.ring == 0) return;
   for (int channel = 0; channel < call.channels; ++channel) {
@@ -130,12 +118,40 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
 }
 
 Progress HostExecutor::repeat(Call& call) {
-  begin(call);
   call.entry = nullptr;
-  return go_straight(call) ? Progress::kDone : progress(call);
+  if (!call.straight.steps.empty()) {
+    begin(call);
+    return go_straight(call) ? Progress::kDone : progress(call);
+  }
+  find_buffers(call);
+  begin(call);
+  return progress(call);
+}
+
+// Where the buffers of this very call lie.
+void HostExecutor::find_buffers(Call& call) {
+  call.shared_input.reset();
+  call.shared_output.reset();
+  if (call.blocks != nullptr) {
+    call.shared_input = find_shared(call.input, call.blocks->input, call.element_bytes);
+    call.shared_output = find_shared(call.output, call.blocks->output, call.element_bytes);
+  } else if (call.output_bytes >= std::max(kShortestShared, call.shortest_read)) {
+    // A buffer that does not matter on this rank may be anything.
+    const Layout& layout = call.plan->layout();
+    const DataMap data(call.plan->algorithm().collective, layout.ranks, 1, call.root);
+    if (data.input_chunks(layout.rank) > 0) call.shared_input = find_shared(call.input, call.output_bytes, false);
+    if (data.output_chunks(layout.rank) > 0) call.shared_output = find_shared(call.output, call.output_bytes, true);
+  }
+  call.lends_output = call.plan->writes() && call.shared_output && can_be_lent(*call.shared_output);
+  lent_.reset();
+  if (call.lends_output) lent_ = Lent{*call.shared_output, call.sequence};
 }
 
 void HostExecutor::begin(Call& call) {
+  call.read_in_place = false;
+  if (call.longest_chunk >= kShortestWatched) watch_distances(call, call.larger_buffer_bytes);
+  // In place, what is overwritten has just been read.
+  call.streams_output = !call.in_place && channels_.front()->exceeds_cache(2 * call.larger_buffer_bytes);
   idle_turns_ = 0;
   if (started_ != nullptr) note(*started_, call.sequence);  // seen by Arrivals at the other ranks of the host
   if (neighbours_.share()) neighbours_.tell();

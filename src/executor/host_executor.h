@@ -53,6 +53,7 @@ class HostExecutor final : public Executor {
   // most of them come. Leaving the call and coming back to the step takes as long as a hop between near ranks.
   static constexpr int kFirstLooks = 64;
 
+  void find_buffers(Call& call);
   void begin(Call& call);
   bool go_straight(Call& call);
   Progress advance(Call& call, int channel);

@@ -34,7 +34,7 @@ enum class Kinds { kPrivate, kLibrary, kMixed };
 // Makes many calls with the same two buffers, which are overwritten as soon as each call has returned: a peer that
 // still read the input would take garbage, one that still wrote the output would spoil the next call.
 void call_and_overwrite(Communicator& communicator, Kinds kinds, int rounds) {
-  constexpr std::size_t kCounts[] = {3, 16, 500, 1024, 40'000};
+  constexpr std::size_t kCounts[] = {3, 16, 500, 1024, 5000, 40'000};
   constexpr std::size_t kMost = 40'000;
   const int rank = communicator.rank();
   const int ranks = communicator.ranks();

@@ -15,9 +15,9 @@ namespace {
 
 using Kind = ReduceOp::Kind;
 
-// Around all thresholds of short messages: what fits into a line, into a slot of the small ring, and the last that is
-// short.
-constexpr std::size_t kLengths[] = {0, 1, 95, 96, 97, 2047, 2048, 2049, 4095, 4096, 4097};
+// Around all thresholds of short messages: what fits into a line, into a slot of the small ring, the last that goes in
+// a straight line, and the last that is kept.
+constexpr std::size_t kLengths[] = {0, 1, 95, 96, 97, 2047, 2048, 2049, 4095, 4096, 4097, 20'000, 131'072, 131'073};
 
 class ShortCalls : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, ShortCalls, testing::Values(1, 2, 3, 5));
@@ -125,6 +125,9 @@ INSTANTIATE_TEST_SUITE_P(Disagreements, KeptCalls,
                                          Pair{"Slots",
                                               {Collective::kAllGather, DataType::kF32, Kind::kSum, 100, 0, false, 1},
                                               {Collective::kAllGather, DataType::kF32, Kind::kSum, 101, 0, false, 1}},
+                                         Pair{"Interpreted",
+                                              {Collective::kAllReduce, DataType::kF32, Kind::kSum, 5000, 0, false, 1},
+                                              {Collective::kAllReduce, DataType::kF32, Kind::kSum, 5001, 0, false, 1}},
                                          Pair{"Collectives",
                                               {Collective::kReduceScatter, DataType::kF32, Kind::kSum, 2, 0, false, 1},
                                               {Collective::kAllToAll, DataType::kF32, Kind::kSum, 2, 0, false, 1}},
@@ -179,17 +182,19 @@ TEST(RepeatedCalls, OfADestroyedCommunicatorFail) {
 }
 
 TEST(RepeatedCalls, AreCountedAndLoggedLikeOthers) {
-  expect_ranks(2, [](Communicator& communicator) {
-    const float mine[2] = {1, 2};
-    float sum[2];
-    constexpr std::uint64_t kCalls = 20;
-    for (std::uint64_t i = 1; i <= kCalls; ++i) {
-      EXPECT_EQ(communicator.all_reduce(mine, sum, 2, DataType::kF32, kSum).sequence(), i);
-    }
-    const auto counted = communicator.statistics().collectives.at("all_reduce");
-    EXPECT_EQ(counted.calls, kCalls);
-    EXPECT_EQ(counted.bytes, kCalls * sizeof(mine));
-  });
+  for (const std::size_t count : {2, 5000}) {
+    expect_ranks(2, [count](Communicator& communicator) {
+      const std::vector<float> mine(count, 1);
+      std::vector<float> sum(count);
+      constexpr std::uint64_t kCalls = 20;
+      for (std::uint64_t i = 1; i <= kCalls; ++i) {
+        EXPECT_EQ(communicator.all_reduce(mine.data(), sum.data(), count, DataType::kF32, kSum).sequence(), i);
+      }
+      const auto counted = communicator.statistics().collectives.at("all_reduce");
+      EXPECT_EQ(counted.calls, kCalls);
+      EXPECT_EQ(counted.bytes, kCalls * count * sizeof(float));
+    });
+  }
 }
 
 }  // namespace

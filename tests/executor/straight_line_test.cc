@@ -241,6 +241,19 @@ TEST(StraightLine, IsForShortCallsOfOneRound) {
   EXPECT_FALSE(rounds.call().straight_line);
 }
 
+// Whatever is short can be made again as it is, in a straight line or not, and with buffers anywhere.
+TEST(StraightLine, IsNotNeededForBeingRepeated) {
+  World world(2, {});
+  const Algorithm& algorithm = *find_algorithm(Collective::kAllReduce, "two_shot");
+  constexpr std::size_t kLongest = 128 << 10;
+  for (const std::size_t bytes : {kLongest / 4, kLongest, kLongest + sizeof(float)}) {
+    GuardedCall call(world, 0, {&algorithm, 0, bytes / sizeof(float), false, kChunkBytes, 1, Buffers::kShared}, 1);
+    call.start();
+    EXPECT_FALSE(call.call().straight_line);
+    EXPECT_EQ(call.call().repeatable, bytes <= kLongest);
+  }
+}
+
 constexpr std::uint64_t kElsewhere = 1 << 20;  // a processor that this machine does not have
 
 // Rank 0 of three goes in a straight line, with peers where they are said to run last; 0: nobody knows.
