@@ -27,11 +27,14 @@ T read_inline(const Line& line) {
 }
 
 // The next message of a peer, which is often no further than a hop away: coming back for it would take longer.
-const Line* look(const Endpoint& endpoint, int looks) {
+// bytes: how long it is if it is what the caller waits for.
+const Line* look(const Endpoint& endpoint, int looks, std::size_t bytes) {
   const Line* line = arrived(endpoint);
   if (endpoint.transport != nullptr) return line;
+  const bool in_both_lines = bytes > Line::kPayloadOfFirst && bytes <= Line::kPayload;
   for (; line == nullptr && looks > 0; --looks) {
     relax_cpu();
+    if (in_both_lines) fetch_second_line(endpoint);
     line = arrived(endpoint);
   }
   return line;
@@ -108,8 +111,8 @@ bool PointToPoint::announce(Peer& peer, Transfer& transfer) {
                                   static_cast<std::int32_t>(transfer.type)};
   const std::size_t enclosed = transfer.bytes() <= kMostEnclosed ? transfer.bytes() : 0;
   std::byte* payload = next_line(endpoint).payload;
+  copy_inline(payload + sizeof(announcement), transfer.input, enclosed);  // may lie in the second cache line: first
   std::memcpy(payload, &announcement, sizeof(announcement));
-  copy_inline(payload + sizeof(announcement), transfer.input, enclosed);
   publish_line(endpoint, {Way::kInline, 0, static_cast<std::uint32_t>(sizeof(announcement) + enclosed)},
                transfer.number, {});
   transfer.stage = Transfer::Stage::kAnnounced;
@@ -119,7 +122,7 @@ bool PointToPoint::announce(Peer& peer, Transfer& transfer) {
 // A grant at the head is for one of this rank's sends; if it is not this one, its own thread will take it.
 bool PointToPoint::granted(Peer& peer, const Transfer& transfer) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kGrant)];
-  const Line* line = look(endpoint, transfer.looks);
+  const Line* line = look(endpoint, transfer.looks, sizeof(transfer.number));
   if (line == nullptr || read_inline<std::uint64_t>(*line) != transfer.number) return false;
   take_message(endpoint, *line);
   settle_credit(endpoint);
@@ -157,7 +160,7 @@ Progress PointToPoint::progress_receive(Transfer& transfer) {
       const std::size_t source = (first + i) % ranks;
       Peer& peer = peer_state(static_cast<int>(source));
       const std::lock_guard lock(peer.lock);
-      collect_announcements(peer, any ? 0 : transfer.looks);
+      collect_announcements(peer, any ? 0 : transfer.looks, transfer.bytes());
       if (health_.failed()) return Progress::kFailed;
       if (!match(peer, static_cast<int>(source), transfer)) continue;
       if (transfer.stage == Transfer::Stage::kIssued) return Progress::kFailed;  // it does not match
@@ -194,10 +197,12 @@ void PointToPoint::withdraw(Transfer& transfer) {
   unmatched_.leave(transfer);
 }
 
-void PointToPoint::collect_announcements(Peer& peer, int looks) {
+// bytes: of the message that the caller waits for.
+void PointToPoint::collect_announcements(Peer& peer, int looks, std::size_t bytes) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kAnnounce)];
+  const std::size_t awaited = sizeof(Announcement) + (bytes <= kMostEnclosed ? bytes : 0);
   while (peer.unmatched_count < kMostUnmatched) {
-    const Line* line = look(endpoint, peer.unmatched_count == 0 ? looks : 0);
+    const Line* line = look(endpoint, peer.unmatched_count == 0 ? looks : 0, awaited);
     if (line == nullptr) return;
     const Announcement announced = read_inline<Announcement>(*line);
     if (announced.type < 0 || announced.type >= kDataTypes)
@@ -250,7 +255,7 @@ bool PointToPoint::match(Peer& peer, int rank, Transfer& transfer) {
 void PointToPoint::receive_pieces(Peer& peer, Transfer& transfer) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kData)];
   while (transfer.moved < transfer.bytes()) {
-    const Line* line = look(endpoint, transfer.looks);
+    const Line* line = look(endpoint, transfer.looks, std::min(transfer.bytes() - transfer.moved, wiring_.piece_bytes));
     if (line == nullptr) return;
     const Descriptor descriptor = Descriptor::unpack(line->descriptor);
     const std::size_t bytes = descriptor.length;

@@ -120,7 +120,7 @@ class PointToPoint {
   bool announce(Peer& peer, Transfer& transfer);
   bool granted(Peer& peer, const Transfer& transfer);
   void send_pieces(Peer& peer, Transfer& transfer);
-  void collect_announcements(Peer& peer, int looks);
+  void collect_announcements(Peer& peer, int looks, std::size_t bytes);
   bool match(Peer& peer, int rank, Transfer& transfer);
   void receive_pieces(Peer& peer, Transfer& transfer);
   void fail_for(int peer, const char* what);
