@@ -22,7 +22,7 @@ constexpr int kRanks = 2;
 constexpr int kPeer = 1;
 constexpr std::uint32_t kWindow = 4;
 constexpr std::size_t kRingBytes = 4096;
-constexpr std::size_t kSlotBytes = 3 * kRingBytes;  // a small ring, a large one, pieces
+constexpr std::size_t kSlotBytes = 3 * kRingBytes + kWindow * kEarlyBytes;  // two rings, pieces, early messages
 constexpr std::size_t kPieceBytes = kRingBytes / kWindow;
 constexpr int kTurns = 24;
 

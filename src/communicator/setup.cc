@@ -193,11 +193,15 @@ void connect_everyone(Session::Parts& parts) {
   const SegmentLayout& memory = parts.group->layout;
   // Shared with the function that connects peers of point-to-point later.
   const auto links = std::make_shared<Links>(parts);
+  std::vector<std::uint32_t> hops_ns;  // by rank
+  for (int r = 0; r < parts.layout.ranks; ++r) {
+    hops_ns.push_back(static_cast<std::uint32_t>(parts.distances.hop_ns(parts.layout.rank, r)));
+  }
   for (std::uint32_t c = 0; c < memory.channels; ++c) {
     for (Endpoint& endpoint : parts.channels[c]->endpoints()) {
       if (endpoint.peer == parts.layout.rank) continue;
       links->connect(endpoint, c);
-      endpoint.hop_ns = static_cast<std::uint32_t>(parts.distances.hop_ns(parts.layout.rank, endpoint.peer));
+      endpoint.hop_ns = hops_ns[endpoint.peer];
       endpoint.segments = parts.peer_segments[endpoint.peer].get();
     }
   }
@@ -209,8 +213,10 @@ void connect_everyone(Session::Parts& parts) {
   wiring.reserve = [segment = &parts.group->segment, area](std::size_t offset, std::size_t bytes) {
     segment->reserve(area + offset, bytes, "messages between two ranks");
   };
-  wiring.connect = [links, channels = memory.channels](PointToPoint::Connection connection, Endpoint& endpoint) {
+  wiring.connect = [links, hops_ns = std::move(hops_ns), channels = memory.channels](
+                       PointToPoint::Connection connection, Endpoint& endpoint) {
     links->connect(endpoint, channels + static_cast<std::uint32_t>(connection));
+    endpoint.hop_ns = hops_ns[endpoint.peer];
   };
   parts.point_to_point = std::make_unique<PointToPoint>(parts.layout.ranks, *parts.health, std::move(wiring));
 }

@@ -7,10 +7,14 @@
 #include <mutex>
 #include <utility>
 
+#include "executor/distance_watch.h"
 #include "transport/messages.h"
 
 namespace tutti {
 namespace {
+
+constexpr std::size_t kFetchedBytes = 1024;
+constexpr std::size_t kGuessedBytes = 1024;  // longest message whose place is guessed: more gains nothing
 
 // Point-to-point messages match by announcement number; the line's signature says the same.
 void publish_inline(Endpoint& endpoint, const void* payload, std::size_t bytes, std::uint64_t number) {
@@ -27,17 +31,24 @@ T read_inline(const Line& line) {
 }
 
 // The next message of a peer, which is often no further than a hop away: coming back for it would take longer.
-// bytes: how long it is if it is what the caller waits for.
+// bytes: how long it is if it is what the caller waits for. Its second cache line is asked for before the first is
+// looked at, not only when that has come: a hop less, also when the message is there already.
 const Line* look(const Endpoint& endpoint, int looks, std::size_t bytes) {
+  const bool in_both_lines = bytes > Line::kPayloadOfFirst && bytes <= Line::kPayload;
+  if (in_both_lines) fetch_second_line(endpoint);
   const Line* line = arrived(endpoint);
   if (endpoint.transport != nullptr) return line;
-  const bool in_both_lines = bytes > Line::kPayloadOfFirst && bytes <= Line::kPayload;
   for (; line == nullptr && looks > 0; --looks) {
     relax_cpu();
     if (in_both_lines) fetch_second_line(endpoint);
     line = arrived(endpoint);
   }
   return line;
+}
+
+// Asks for the beginning of what is read soon; the processor sees by itself how it goes on.
+void fetch(const std::byte* from, std::size_t bytes) {
+  for (std::size_t at = 0; at < std::min(bytes, kFetchedBytes); at += sizeof(Line) / 2) __builtin_prefetch(from + at);
 }
 
 }  // namespace
@@ -80,9 +91,10 @@ Progress PointToPoint::progress_send(Transfer& transfer) {
   if (transfer.stage == Transfer::Stage::kIssued && !announce(peer, transfer)) return Progress::kAgain;
   if (transfer.stage == Transfer::Stage::kAnnounced && !granted(peer, transfer)) return Progress::kAgain;
   if (transfer.stage == Transfer::Stage::kAnnounced) {
-    const bool enclosed = transfer.bytes() <= kMostEnclosed;
-    if (enclosed) transfer.moved = transfer.bytes();
-    transfer.stage = enclosed ? Transfer::Stage::kMoved : Transfer::Stage::kGranted;
+    if (transfer.early >= 0) peer.early_taken[static_cast<std::size_t>(transfer.early)] = false;
+    const bool taken = transfer.bytes() <= kMostEnclosed || transfer.early >= 0;
+    if (taken) transfer.moved = transfer.bytes();
+    transfer.stage = taken ? Transfer::Stage::kMoved : Transfer::Stage::kGranted;
   }
   if (transfer.stage == Transfer::Stage::kGranted) {
     send_pieces(peer, transfer);
@@ -105,18 +117,39 @@ Progress PointToPoint::progress_send(Transfer& transfer) {
 bool PointToPoint::announce(Peer& peer, Transfer& transfer) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kAnnounce)];
   if (!can_publish(endpoint) || !unannounced_.is_next(transfer, transfer.peer)) return false;
+  const std::size_t bytes = transfer.bytes();
+  const std::size_t enclosed = bytes <= kMostEnclosed ? bytes : 0;
+  Descriptor descriptor{Way::kInline, 0, static_cast<std::uint32_t>(sizeof(Announcement) + enclosed)};
+  if (bytes > kMostEnclosed && bytes <= kEarlyBytes && endpoint.transport == nullptr &&
+      !peer.early_taken[peer.next_early]) {
+    descriptor = place_early(peer, transfer);
+  }
   unannounced_.leave(transfer);
   transfer.number = ++peer.announced;
   const Announcement announcement{transfer.number, transfer.count, transfer.tag,
                                   static_cast<std::int32_t>(transfer.type)};
-  const std::size_t enclosed = transfer.bytes() <= kMostEnclosed ? transfer.bytes() : 0;
   std::byte* payload = next_line(endpoint).payload;
   copy_inline(payload + sizeof(announcement), transfer.input, enclosed);  // may lie in the second cache line: first
   std::memcpy(payload, &announcement, sizeof(announcement));
-  publish_line(endpoint, {Way::kInline, 0, static_cast<std::uint32_t>(sizeof(announcement) + enclosed)},
-               transfer.number, {});
+  publish_line(endpoint, descriptor, transfer.number, {});
   transfer.stage = Transfer::Stage::kAnnounced;
   return true;
+}
+
+// Puts a message where the receiver finds it; it stays there until it is granted. May throw Error, and has changed
+// nothing then.
+Descriptor PointToPoint::place_early(Peer& peer, Transfer& transfer) {
+  const std::size_t window = peer.endpoints[static_cast<std::size_t>(Connection::kAnnounce)].window;
+  const std::size_t places = peer.pieces + window * wiring_.piece_bytes;
+  if (!peer.early_reserved) wiring_.reserve(places, window * kEarlyBytes);
+  peer.early_reserved = true;
+  const std::size_t place = places + peer.next_early * kEarlyBytes;
+  std::memcpy(wiring_.slots + place, transfer.input, transfer.bytes());
+  transfer.early = static_cast<std::int8_t>(peer.next_early);
+  peer.early_taken[peer.next_early] = true;
+  peer.next_early = (peer.next_early + 1) % window;
+  return {Way::kSlot, static_cast<std::uint32_t>(place / Descriptor::kSlotUnit),
+          static_cast<std::uint32_t>(transfer.bytes())};
 }
 
 // A grant at the head is for one of this rank's sends; if it is not this one, its own thread will take it.
@@ -197,31 +230,51 @@ void PointToPoint::withdraw(Transfer& transfer) {
   unmatched_.leave(transfer);
 }
 
+// For a far reader that waits for an early message: if it is there already, its lines need not come only after its
+// announcement. If it is not, they are mostly still here as they were read last, and asking for them costs nobody
+// anything, unless the peer is just writing them: near, that costs more than there is to gain.
+void PointToPoint::fetch_where_early(const Peer& peer, std::size_t bytes) {
+  const Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kAnnounce)];
+  if (endpoint.hop_ns < DistanceWatch::kFar_ns) return;
+  const std::byte* const next = peer.early_places[line_index(endpoint, peer.early_seen)];
+  if (next != nullptr) fetch(next, bytes);
+}
+
 // bytes: of the message that the caller waits for.
 void PointToPoint::collect_announcements(Peer& peer, int looks, std::size_t bytes) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kAnnounce)];
   const std::size_t awaited = sizeof(Announcement) + (bytes <= kMostEnclosed ? bytes : 0);
+  if (looks > 0 && bytes > kMostEnclosed && bytes <= kGuessedBytes) fetch_where_early(peer, bytes);
   while (peer.unmatched_count < kMostUnmatched) {
     const Line* line = look(endpoint, peer.unmatched_count == 0 ? looks : 0, awaited);
     if (line == nullptr) return;
     const Announcement announced = read_inline<Announcement>(*line);
     if (announced.type < 0 || announced.type >= kDataTypes)
       return fail_for(endpoint.peer, "a type that does not exist");
-    const std::size_t length = Descriptor::unpack(line->descriptor).length;
-    if (length < sizeof(announced) || length > Line::kPayload) {
+    const Descriptor descriptor = Descriptor::unpack(line->descriptor);
+    Unmatched& unmatched = peer.unmatched[peer.unmatched_count];
+    if (descriptor.way == Way::kInline && descriptor.length >= sizeof(announced) &&
+        descriptor.length <= Line::kPayload) {
+      unmatched.length = descriptor.length - sizeof(announced);
+      unmatched.early = nullptr;
+      copy_inline(unmatched.enclosed.data(), line->payload + sizeof(announced), unmatched.length);
+    } else if (descriptor.way == Way::kSlot && endpoint.transport == nullptr && lies_in_slots(endpoint, descriptor)) {
+      unmatched.length = descriptor.length;
+      unmatched.early = endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
+      fetch(unmatched.early, unmatched.length);
+      peer.early_places[line_index(endpoint, peer.early_seen++)] = unmatched.early;
+    } else {
       return fail_for(endpoint.peer, "an announcement of a length that there is not");
     }
-    Unmatched& unmatched = peer.unmatched[peer.unmatched_count++];
     unmatched.announced = announced;
-    unmatched.enclosed = length - sizeof(announced);
-    copy_inline(unmatched.bytes.data(), line->payload + sizeof(announced), unmatched.enclosed);
+    ++peer.unmatched_count;
     take_message(endpoint, *line);
     settle_credit(endpoint);
   }
 }
 
 // Grants the first announcement with the receive's tag, unless another message of this peer is being moved or an
-// earlier receive may have it. Returns whether there was one; a mismatch is not granted. What came with it is taken.
+// earlier receive may have it. Returns whether there was one; a mismatch is not granted. What is there of it is taken.
 bool PointToPoint::match(Peer& peer, int rank, Transfer& transfer) {
   Endpoint& grants = peer.endpoints[static_cast<std::size_t>(Connection::kGrant)];
   if (peer.receiving || !can_publish(grants)) return false;
@@ -237,17 +290,21 @@ bool PointToPoint::match(Peer& peer, int rank, Transfer& transfer) {
     peer.mismatch = Mismatch{rank, static_cast<DataType>(announced.type), announced.count};
     return true;
   }
-  const bool enclosed = transfer.bytes() <= kMostEnclosed;
-  if (found->enclosed != (enclosed ? transfer.bytes() : 0)) {
+  const bool here = found->early != nullptr || transfer.bytes() <= kMostEnclosed;
+  if (found->length != (here ? transfer.bytes() : 0)) {
     fail_for(rank, "less or more bytes than it announced");
     return true;
   }
-  if (enclosed) copy_inline(transfer.output, found->bytes.data(), transfer.bytes());
+  if (found->early != nullptr) {
+    std::memcpy(transfer.output, found->early, found->length);
+  } else {
+    copy_inline(transfer.output, found->enclosed.data(), found->length);
+  }
+  transfer.moved = found->length;
   std::copy(found + 1, end, found);
   --peer.unmatched_count;
-  if (enclosed) transfer.moved = transfer.bytes();
-  peer.receiving = !enclosed;
-  transfer.stage = enclosed ? Transfer::Stage::kMoved : Transfer::Stage::kGranted;
+  peer.receiving = !here;
+  transfer.stage = here ? Transfer::Stage::kMoved : Transfer::Stage::kGranted;
   publish_inline(grants, &announced.number, sizeof(announced.number), announced.number);
   return true;
 }

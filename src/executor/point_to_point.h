@@ -28,6 +28,7 @@ struct Transfer {
   int peer = 0;  // kAnySource until the sender is known
   int tag = 0;
   DataType type = DataType::kU8;
+  std::int8_t early = -1;  // of a send: the place for early messages that its bytes lie in; -1: none
   std::size_t count = 0;
   const std::byte* input = nullptr;  // of a send
   std::byte* output = nullptr;       // of a receive
@@ -46,8 +47,9 @@ struct Transfer {
 // Sends and receives of one rank. They stand beside the order of collectives and have connections of their own, three
 // to each peer: the sender announces a message, the receiver grants one that it has a matching receive for, the sender
 // moves its bytes in pieces. A message that fits behind its announcement goes with it, and is received when it is
-// granted. Per pair of ranks one message moves at a time; announcements may be granted in any order,
-// so tags do not block each other.
+// granted. So is a short one between ranks of a host: it is early, and lies in a place of its own before it is
+// announced, unless all places are taken by others. Per pair of ranks one message moves at a time; announcements may be
+// granted in any order, so tags do not block each other.
 //
 // Any number of threads may carry on transfers at the same time. Never sleeps; allocates only for a peer's first
 // message.
@@ -61,7 +63,7 @@ class PointToPoint {
   struct Wiring {
     std::byte* slots = nullptr;  // this rank's memory for slots
     std::size_t piece_bytes = 0;
-    // Where in it the pieces for a peer lie: `window` of them.
+    // Where in it the pieces for a peer lie: `window` of them, and behind them as many places of kEarlyBytes.
     std::function<std::size_t(int peer)> pieces;
     // Takes memory for a part of the slots. May throw Error.
     std::function<void(std::size_t offset, std::size_t bytes)> reserve;
@@ -100,8 +102,9 @@ class PointToPoint {
   // One that waits for its receive.
   struct Unmatched {
     Announcement announced;
-    std::size_t enclosed;
-    std::array<std::byte, kMostEnclosed> bytes;
+    std::size_t length;      // of what is there of the message, in bytes: all of it or nothing
+    const std::byte* early;  // where that lies in the sender's memory until it is granted; null: in `enclosed`
+    std::array<std::byte, kMostEnclosed> enclosed;
   };
 
   struct Peer {
@@ -114,12 +117,22 @@ class PointToPoint {
     std::size_t unmatched_count = 0;
     bool receiving = false;  // a message of the peer is being moved here
     std::optional<Mismatch> mismatch;
+
+    // Early messages, sent …
+    bool early_reserved = false;
+    std::array<bool, kMaxWindow> early_taken{};  // by place
+    std::size_t next_early = 0;                  // the place to look at next
+    // … and come: where the last ones lay, and how many there were. The peer's places come round.
+    std::array<const std::byte*, kMaxWindow> early_places{};
+    std::uint64_t early_seen = 0;
   };
 
   Peer& peer_state(int rank);
   bool announce(Peer& peer, Transfer& transfer);
+  [[gnu::noinline]] Descriptor place_early(Peer& peer, Transfer& transfer);
   bool granted(Peer& peer, const Transfer& transfer);
   void send_pieces(Peer& peer, Transfer& transfer);
+  static void fetch_where_early(const Peer& peer, std::size_t bytes);
   void collect_announcements(Peer& peer, int looks, std::size_t bytes);
   bool match(Peer& peer, int rank, Transfer& transfer);
   void receive_pieces(Peer& peer, Transfer& transfer);

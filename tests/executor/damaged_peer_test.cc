@@ -94,6 +94,11 @@ TEST(DamagedPeerCredit, ForMessagesThatWereNeverSentFailsTheCallWithItsName) {
 
 // Sends and receives of rank 0; rank 1 is this test.
 struct DamagedSender {
+  struct Announcement {
+    std::uint64_t number, count;
+    std::int32_t tag, type;
+  };
+
   DamagedSender() {
     layout_.members = layout_.ranks = 2;
     segment_ = Segment::create(layout_.segment_bytes());
@@ -117,12 +122,13 @@ struct DamagedSender {
 
   // enclosed: bytes that seem to come with it.
   void announce(std::int32_t type, std::uint32_t enclosed = 0) {
-    const struct {
-      std::uint64_t number, count;
-      std::int32_t tag, type;
-    } announcement = {1, transfer_.count, 0, type};
+    announce(type, {Way::kInline, 0, static_cast<std::uint32_t>(sizeof(Announcement)) + enclosed});
+  }
+  // descriptor: where the message seems to lie.
+  void announce(std::int32_t type, Descriptor descriptor) {
+    const Announcement announcement = {1, transfer_.count, 0, type};
     std::memcpy(next_line(peer_[0]).payload, &announcement, sizeof announcement);
-    publish_line(peer_[0], {Way::kInline, 0, static_cast<std::uint32_t>(sizeof announcement) + enclosed}, 1, {});
+    publish_line(peer_[0], descriptor, 1, {});
   }
 
   Health health_{2};
@@ -149,6 +155,22 @@ TEST(DamagedSenders, OfPiecesFailsAReceiveWithItsName) {
     EXPECT_EQ(sender.rank_->progress_receive(sender.transfer_), Progress::kFailed);
     ASSERT_TRUE(sender.health_.failed());
     EXPECT_EQ(sender.health_.reason().peer(), 1);
+  }
+}
+
+TEST(DamagedSenders, OfEarlyMessagesFailAReceiveWithTheirName) {
+  // Where a message of 1000 bytes seems to lie, and how: outside, longer and shorter than it is, nowhere.
+  const Descriptor damages[] = {{Way::kSlot, 0x3FFFFFFF, 1000}, {Way::kSlot, 0, 1001},
+                                {Way::kSlot, 0, 999},           {Way::kSlot, 0, 0},
+                                {Way::kRead, 0, 1000},          {Way::kWritten, 0, 1000}};
+  for (const Descriptor& descriptor : damages) {
+    SCOPED_TRACE(testing::Message() << static_cast<int>(descriptor.way) << " " << descriptor.length);
+    DamagedSender sender;
+    sender.announce(static_cast<std::int32_t>(DataType::kU8), descriptor);
+    EXPECT_EQ(sender.rank_->progress_receive(sender.transfer_), Progress::kFailed);
+    ASSERT_TRUE(sender.health_.failed());
+    EXPECT_EQ(sender.health_.reason().peer(), 1);
+    sender.rank_->withdraw(sender.transfer_);
   }
 }
 

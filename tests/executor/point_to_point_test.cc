@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <memory>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "transport/shm/segment.h"
 #include "transport/shm/shm_endpoint.h"
+#include "tutti/error.h"
 
 namespace tutti {
 namespace {
@@ -23,21 +27,33 @@ class TwoRanks {
       wiring.slots = segment_.data() + layout_.area(rank);
       wiring.piece_bytes = layout_.piece_bytes;
       wiring.pieces = [this](int peer) { return layout_.pieces(static_cast<std::uint32_t>(peer)); };
-      wiring.reserve = [](std::size_t, std::size_t) {};
+      wiring.reserve = [this, rank](std::size_t offset, std::size_t bytes) {
+        if (refuse_) throw Error(ErrorCode::kSystem, "no memory");
+        reserved_[rank].emplace_back(offset, bytes);
+      };
       wiring.connect = [this, rank](PointToPoint::Connection connection, Endpoint& endpoint) {
         connect_shared_memory(endpoint, layout_, segment_.data(),
                               layout_.channels + static_cast<std::uint32_t>(connection), rank, endpoint.peer);
+        endpoint.hop_ns = 250;  // far
       };
       sides_[rank] = std::make_unique<PointToPoint>(2, health_, std::move(wiring));
     }
   }
   PointToPoint& of(std::size_t rank) { return *sides_[rank]; }
+  const SegmentLayout& layout() const { return layout_; }
   std::size_t window_bytes() const { return layout_.window * layout_.piece_bytes; }
+  std::size_t early_places() const { return layout_.window; }
+  const std::byte* slots(std::uint32_t rank) const { return segment_.data() + layout_.area(rank); }
+  // Offsets and lengths in slots() of what `rank` has taken memory for.
+  const std::vector<std::pair<std::size_t, std::size_t>>& reserved(std::size_t rank) const { return reserved_[rank]; }
+  void refuse_memory(bool refuse) { refuse_ = refuse; }
 
  private:
   Health health_{2};
   SegmentLayout layout_;
   Segment segment_;
+  std::array<std::vector<std::pair<std::size_t, std::size_t>>, 2> reserved_;
+  bool refuse_ = false;
   std::array<std::unique_ptr<PointToPoint>, 2> sides_;
 };
 
@@ -95,6 +111,120 @@ TEST(PointToPointProgress, OfAReceiveThatMatchesIsNotDisturbedByOneThatDoesNot) 
   }
   EXPECT_EQ(progress, Progress::kDone);
   EXPECT_TRUE(taken == sent);
+}
+
+// A short message is there when it is announced: the receiver has it at once, and the sender needs to hear that only.
+// So is the next: its place is free again.
+TEST(PointToPointProgress, OfAShortMessageNeedsOneAnswer) {
+  TwoRanks ranks;
+  for (int round = 0; round < 3; ++round) {
+    for (const std::size_t bytes : {0, 1, 8, 9, 71, 72, 73, 96, 97, 4095, 4096}) {
+      SCOPED_TRACE(bytes);
+      std::vector<std::byte> sent(bytes, std::byte{7}), taken(bytes);
+      Transfer send = transfer(0, 0, sent);
+      Transfer receive = transfer(1, 0, taken);
+      receive.looks = 2;
+      EXPECT_EQ(ranks.of(0).progress_receive(receive), Progress::kAgain) << "it was not sent";
+      EXPECT_EQ(ranks.of(1).progress_send(send), Progress::kAgain) << "its receiver has not taken it";
+      EXPECT_EQ(ranks.of(1).progress_send(send), Progress::kAgain);
+      EXPECT_EQ(ranks.of(0).progress_receive(receive), Progress::kDone);
+      EXPECT_TRUE(taken == sent);
+      EXPECT_EQ(ranks.of(1).progress_send(send), Progress::kDone);
+      EXPECT_EQ(ranks.of(1).progress_send(send), Progress::kDone) << "asked again";
+      EXPECT_EQ(ranks.of(0).progress_receive(receive), Progress::kDone) << "asked again";
+    }
+  }
+}
+
+// More are on their way than there are places for, and they are received in any order: none is overwritten before it is
+// taken, and those without a place go in pieces.
+TEST(PointToPointProgress, OfManyShortMessagesKeepsThemApart) {
+  TwoRanks ranks;
+  std::mt19937 random(1);
+  struct Message {
+    std::vector<std::byte> sent, taken;
+    Transfer send, receive;
+  };
+  std::vector<std::unique_ptr<Message>> under_way;
+  const std::size_t most = ranks.early_places() + 3;
+  for (int number = 0; number < 500; ++number) {
+    const std::size_t bytes = 73 + random() % (kEarlyBytes - 72);
+    auto& message = *under_way.emplace_back(std::make_unique<Message>());
+    for (std::size_t i = 0; i < bytes; ++i) message.sent.push_back(static_cast<std::byte>(random()));
+    message.taken.resize(bytes);
+    message.send = transfer(0, number, message.sent);
+    message.receive = transfer(1, number, message.taken);
+    ranks.of(1).post(message.send, true);
+    for (const auto& other : under_way) ranks.of(1).progress_send(other->send);
+    if (under_way.size() < most) continue;
+    const auto received = under_way.begin() + static_cast<std::ptrdiff_t>(random() % most);
+    Progress progress = Progress::kAgain;
+    for (int left = 10; left > 0 && progress != Progress::kDone; --left) {
+      for (const auto& other : under_way) ranks.of(1).progress_send(other->send);
+      progress = ranks.of(0).progress_receive((*received)->receive);
+    }
+    ASSERT_EQ(progress, Progress::kDone) << "message " << number;
+    ASSERT_TRUE((*received)->taken == (*received)->sent) << "message " << number;
+    ASSERT_EQ(ranks.of(1).progress_send((*received)->send), Progress::kDone) << "message " << number;
+    under_way.erase(received);
+  }
+  for (const auto& message : under_way) {
+    ranks.of(0).withdraw(message->receive);
+    ranks.of(1).withdraw(message->send);
+  }
+}
+
+// Early messages and pieces share no memory, and are written where memory was taken.
+TEST(PointToPointProgress, OfAShortMessageTakesMemoryOfItsOwnFirst) {
+  TwoRanks ranks;
+  std::vector<std::vector<std::byte>> sent;
+  std::vector<Transfer> sends;
+  for (std::size_t i = 0; i < ranks.early_places(); ++i) sent.emplace_back(kEarlyBytes, static_cast<std::byte>(i + 1));
+  sent.emplace_back(ranks.window_bytes(), std::byte{99});
+  for (std::size_t i = 0; i < sent.size(); ++i) sends.push_back(transfer(0, static_cast<int>(i), sent[i]));
+  for (Transfer& send : sends) ranks.of(1).progress_send(send);
+  std::vector<std::byte> taken(ranks.window_bytes());
+  Transfer receive = transfer(1, sends.back().tag, taken);
+  EXPECT_EQ(ranks.of(0).progress_receive(receive), Progress::kAgain);
+  ranks.of(1).progress_send(sends.back());  // there was no line to announce it in before
+  EXPECT_EQ(ranks.of(0).progress_receive(receive), Progress::kAgain);
+  ranks.of(1).progress_send(sends.back());
+  EXPECT_EQ(ranks.of(0).progress_receive(receive), Progress::kDone);
+
+  const auto& reserved = ranks.reserved(1);
+  ASSERT_EQ(reserved.size(), 2u) << "early messages, then pieces";
+  ASSERT_GE(reserved[0].second, ranks.early_places() * kEarlyBytes);
+  ASSERT_GE(reserved[1].second, ranks.window_bytes());
+  EXPECT_TRUE(reserved[0].first + reserved[0].second <= reserved[1].first ||
+              reserved[1].first + reserved[1].second <= reserved[0].first);
+  for (const auto& [offset, bytes] : reserved) {
+    EXPECT_GE(offset, ranks.layout().pieces(0));
+    EXPECT_LE(offset + bytes, ranks.layout().pieces(1)) << "where messages to the next rank lie";
+  }
+  for (std::size_t i = 0; i < ranks.early_places(); ++i) {
+    std::vector<std::byte> found(kEarlyBytes);
+    Transfer early = transfer(1, static_cast<int>(i), found);
+    EXPECT_EQ(std::memcmp(ranks.slots(1) + reserved[0].first + i * kEarlyBytes, sent[i].data(), kEarlyBytes), 0);
+    EXPECT_EQ(ranks.of(0).progress_receive(early), Progress::kDone);
+    EXPECT_TRUE(found == sent[i]);
+    EXPECT_EQ(ranks.of(1).progress_send(sends[i]), Progress::kDone);
+  }
+}
+
+// Nothing is announced that is not there.
+TEST(PointToPointProgress, OfAShortMessageWithoutMemoryAnnouncesNothing) {
+  TwoRanks ranks;
+  std::vector<std::byte> sent(100, std::byte{7}), taken(100);
+  Transfer send = transfer(0, 0, sent);
+  Transfer receive = transfer(1, 0, taken);
+  ranks.refuse_memory(true);
+  EXPECT_THROW(ranks.of(1).progress_send(send), Error);
+  EXPECT_EQ(ranks.of(0).progress_receive(receive), Progress::kAgain);
+  ranks.refuse_memory(false);
+  EXPECT_EQ(ranks.of(1).progress_send(send), Progress::kAgain);
+  EXPECT_EQ(ranks.of(0).progress_receive(receive), Progress::kDone);
+  EXPECT_TRUE(taken == sent);
+  EXPECT_EQ(ranks.of(1).progress_send(send), Progress::kDone);
 }
 
 }  // namespace

@@ -11,13 +11,16 @@ namespace tutti {
 
 // Connections beyond the channels: announcements, grants and data of point-to-point.
 inline constexpr int kPointToPointConnections = 3;
+// Messages between two ranks of a host that are no longer than this, in bytes, lie in a place of their own as soon as
+// they are announced.
+inline constexpr std::size_t kEarlyBytes = 4096;
 
 // Where everything lies in the segment that the ranks of one host share. A page with a header and the count of who
 // sleeps, then one area per member:
 //
 //   progress and started words | word of long calls | who sleeps | processor word, confirmed segments [peer] |
 //   channels: credit words and lines [channel][peer] | small rings [channel] | point-to-point: credit words and lines
-//   [peer][connection] | large rings [channel] | pieces [rank][window]
+//   [peer][connection] | large rings [channel] | pieces [rank][window], early messages [rank][window]
 //
 // The first line is what every communicator needs at once; the rest takes memory when it is used.
 // Everything in an area is written by its owner and read by the others, but for the words that say who sleeps. All
@@ -63,7 +66,10 @@ struct SegmentLayout {
   std::size_t large_ring(std::uint32_t channel) const {
     return page_up(point_to_point(members)) + channel * large_ring_bytes;
   }
-  std::size_t pieces(std::uint32_t rank) const { return page_up(large_ring(channels)) + rank * window * piece_bytes; }
+  // Of messages to one rank, and behind them the places of early ones.
+  std::size_t pieces(std::uint32_t rank) const {
+    return page_up(large_ring(channels)) + rank * window * (piece_bytes + kEarlyBytes);
+  }
   std::size_t area_bytes() const { return page_up(pieces(ranks)); }
 
   // Offsets within the segment.
