@@ -34,6 +34,7 @@ std::span<const Algorithm> algorithms() {
       pat_reduce_scatter(),
 
       one_shot_broadcast(),
+      shared_copy_broadcast(),
       two_shot_broadcast(),
       hierarchical_broadcast(),
       two_level_broadcast(),

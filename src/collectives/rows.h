@@ -69,6 +69,7 @@ Algorithm one_shot_barrier();
 Algorithm two_shot_all_reduce();
 Algorithm two_shot_reduce_scatter();
 Algorithm two_shot_broadcast();
+Algorithm shared_copy_broadcast();
 
 Algorithm ring_all_reduce();
 Algorithm ring_all_gather();

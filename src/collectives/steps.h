@@ -78,6 +78,11 @@ TUTTI_HOST_DEVICE constexpr Step writable(Step step, Writable when = kWritableAl
   step.writable = when & 3;
   return step;
 }
+// … of a send: at this one.
+TUTTI_HOST_DEVICE constexpr Step writable_at(Step step, int chunk) {
+  step.destination = static_cast<std::uint16_t>(chunk);
+  return writable(step);
+}
 TUTTI_HOST_DEVICE constexpr Step shaped(Step step, int chunk) {
   step.shape = static_cast<std::uint16_t>(chunk);
   return step;

@@ -12,8 +12,8 @@ CollectiveCalls::CollectiveCalls(CallContext& context, const Parts& parts)
       selector_(parts.selector),
       arrivals_(parts.arrivals),
       executor_(executor_rows().front().make({parts.channels, context.transports(), context.health(), parts.progress,
-                                              &parts.started, &parts.long_call, &context.log(), parts.processor,
-                                              &context.sleepers()})),
+                                              &parts.started, &parts.long_call, &parts.notice, &context.log(),
+                                              parts.processor, &context.sleepers()})),
       disagreements_(context, parts.channels, context.log()),
       plans_(algorithms().size()),
       order_(context.sleepers()) {}

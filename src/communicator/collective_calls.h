@@ -33,6 +33,7 @@ class CollectiveCalls {
     std::span<const std::unique_ptr<Channel>> channels;
     Word& progress;   // this rank's word that peers read when they lack credit
     Word& long_call;  // the last long one that it has begun
+    Line& notice;     // where it says where its output lies
     Word& started;    // and the one that they read when they wait for this rank
     Word* processor;  // where this rank tells them where it runs; null: every rank has a processor
     Arrivals& arrivals;

@@ -50,6 +50,7 @@ Session::Session(Parts parts)
                    {layout_, parts.reproducible, *selector_, channels_,
                     progress_word(group_->layout, group_->segment.data(), group_->own_area),
                     long_call_word(group_->layout, group_->segment.data(), group_->own_area),
+                    output_notice(group_->layout, group_->segment.data(), group_->own_area),
                     started_word(group_->layout, group_->segment.data(), group_->own_area),
                     parts.spin ? nullptr : &processor_word(group_->layout, group_->segment.data(), group_->own_area),
                     arrivals_}),

@@ -64,6 +64,7 @@ struct Call {
   std::size_t larger_buffer_bytes = 0;  // of its input and output, on the rank that has most
   std::size_t longest_chunk = 0;        // bytes
   bool streams_output = false;          // its buffers are larger than the caches: what is stored there is not kept
+  int looks_left = 0;                   // for outputs of peers who have not begun, before values are sent without them
   bool lends_output = false;            // peers are told where the output lies, and may write there
   bool read_in_place = false;           // some message is read out of the caller's buffer: wait for its acknowledgement
 

@@ -58,6 +58,7 @@ struct ExecutorParts {
   Word& progress;                // this rank's word that peers read when they lack credit
   Word* started = nullptr;       // the last call begun, for peers that wait; null: nobody asks
   Word* long_call = nullptr;     // the last long call begun, for peers that watch distances; null: nobody does
+  Line* notice = nullptr;        // where this rank says where its output lies; null: only in messages
   OperationLog* log = nullptr;   // null: calls are not entered
   Word* processor = nullptr;     // where this rank says on which processor it runs; null: there is one for every rank
   Sleepers* sleepers = nullptr;  // null: no rank of this host sleeps

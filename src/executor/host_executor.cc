@@ -7,6 +7,7 @@
 #include <chrono>
 #include <limits>
 
+#include "executor/output_notice.h"
 #include "executor/step_execution.h"
 #include "executor/straight_line.h"
 #include "schedule/data_map.h"
@@ -91,7 +92,7 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   } else {
     call.binding = Binding(*call.blocks, chunk_elements, granule);
   }
-  call.shortest_read = call.plan->writes() ? shortest_answered_read_ : shortest_read_;
+  call.shortest_read = call.plan->answers() ? shortest_answered_read_ : shortest_read_;
   call.output_bytes = count * call.element_bytes;
   call.larger_buffer_bytes = call.output_bytes * larger_side(call);
   call.longest_chunk = call.binding.elements(0, 0) * call.element_bytes;
@@ -145,6 +146,10 @@ void HostExecutor::find_buffers(Call& call) {
   call.lends_output = call.plan->writes() && call.shared_output && can_be_lent(*call.shared_output);
   lent_.reset();
   if (call.lends_output) lent_ = Lent{*call.shared_output, call.sequence};
+  if (call.plan->writes_unasked() && notice_ != nullptr) {
+    announce_output(*notice_, call, channels_.front()->endpoints());
+  }
+  call.looks_left = kLooksForOutputs;
 }
 
 void HostExecutor::begin(Call& call) {

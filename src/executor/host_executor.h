@@ -22,6 +22,7 @@ class HostExecutor final : public Executor {
         progress_(parts.progress),
         started_(parts.started),
         long_call_(parts.long_call),
+        notice_(parts.notice),
         log_(parts.log),
         sleepers_(parts.sleepers),
         neighbours_(parts.processor),
@@ -81,6 +82,7 @@ class HostExecutor final : public Executor {
   Word& progress_;
   Word* started_;
   Word* long_call_;
+  Line* notice_;
   OperationLog* log_;
   Sleepers* sleepers_;
   const Neighbours neighbours_;

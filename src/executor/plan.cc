@@ -39,8 +39,11 @@ void Plan::store() {
     for (int i = 0; i < steps; ++i) stored_.push_back(algorithm_->step(layout_, root, i));
     begins_.push_back(static_cast<std::uint32_t>(stored_.size()));
   }
-  writes_ =
-      std::any_of(stored_.begin(), stored_.end(), [](const Step& step) { return step.writable != kWritableNever; });
+  for (const Step& step : stored_) {
+    if (step.writable == kWritableNever) continue;
+    writes_ = true;
+    (step.kind == StepKind::kSend ? writes_unasked_ : answers_) = true;
+  }
 }
 
 }  // namespace tutti

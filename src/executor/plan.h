@@ -24,6 +24,10 @@ class Plan {
 
   // Some step may be written into the receivers' output: they say where it lies.
   bool writes() const { return writes_; }
+  // … in answer to what they have sent, in which they say so.
+  bool answers() const { return answers_; }
+  // … though they send nothing before: they say so when they begin (executor/output_notice.h).
+  bool writes_unasked() const { return writes_unasked_; }
 
   int steps(int root) const {
     return stored_.empty() ? algorithm_->steps(layout_, root) : static_cast<int>(stored(root).size());
@@ -51,6 +55,8 @@ class Plan {
   std::vector<Step> stored_;           // list after list
   std::vector<std::uint32_t> begins_;  // of each list, and the end of the last
   bool writes_ = false;
+  bool answers_ = false;
+  bool writes_unasked_ = false;
 };
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "executor/output_notice.h"
 #include "reduce/copy.h"
 #include "transport/messages.h"
 #include "transport/shm/peer_segments.h"
@@ -54,15 +55,6 @@ void settle(Endpoint& endpoint, const Line& line) {
   }
   if (way == Way::kRead) endpoint.segments->count_read();
   take_message(endpoint, line);
-}
-
-// Whether the peer maps a segment of this rank.
-bool is_mapped(Endpoint& endpoint, std::uint64_t segment) {
-  const std::uint64_t bit = std::uint64_t{1} << segment;
-  if ((endpoint.confirmed & bit) == 0 && endpoint.confirmed_in != nullptr) {
-    endpoint.confirmed = observe(*endpoint.confirmed_in);  // published by PeerSegments::consider() at the peer
-  }
-  return (endpoint.confirmed & bit) != 0;
 }
 
 }  // namespace
@@ -192,6 +184,7 @@ bool StepExecution::find_room() {
   find_place();
   bool slot_needed = false;
   for (Endpoint* endpoint : to_.endpoints) {
+    if (writes_unasked()) look_for_output(*endpoint);
     // Decided once: a segment that is mapped from now on is for the next message.
     endpoint->target = target_at(*endpoint);
     const Way way = way_to(*endpoint);
@@ -208,6 +201,21 @@ bool StepExecution::find_room() {
   slot_ = *slot;
   if (call_.ring != 0 && bytes_ >= kShortestStreamed) stores_ = channel_.slot_stores();
   return true;
+}
+
+// Whether the value is for outputs of peers that have sent nothing to say where they lie. Out of place this rank has
+// its own output to write meanwhile.
+bool StepExecution::writes_unasked() const {
+  return step_.kind == StepKind::kSend && step_.writable != kWritableNever && call_.in_place &&
+         bytes_ >= call_.shortest_read;
+}
+
+// A peer that begins when this rank does says so a moment later.
+void StepExecution::look_for_output(Endpoint& endpoint) {
+  while (!heard_of_output(endpoint, call_) && call_.looks_left > 0) {
+    --call_.looks_left;
+    relax_cpu();
+  }
 }
 
 // Whether the operation's input or output map changes the value on its way.
@@ -251,6 +259,7 @@ Way StepExecution::way_to(Endpoint& endpoint) const {
 // call, and the peer has said in this call where its output lies, in memory that is mapped here.
 std::byte* StepExecution::target_at(const Endpoint& endpoint) const {
   if (step_.writable == kWritableNever || endpoint.notes_call != call_.sequence) return nullptr;
+  if (step_.kind == StepKind::kSend && !writes_unasked()) return nullptr;
   const Notes& notes = endpoint.notes;
   if (notes.output_segment == 0 || bytes_ < call_.shortest_read) return nullptr;
   const auto mode = (notes.flags & Notes::kInPlace) != 0 ? kWritableInPlace : kWritableOutOfPlace;
@@ -287,9 +296,10 @@ void StepExecution::compute() {
   target_stores().note(bytes_, time.count());
 }
 
-// The value lies in this rank's output, and in a slot or the first target: the other targets get it from there.
+// The value lies in this rank's memory, and in a slot or the first target: the other targets get it from there.
 void StepExecution::write_targets() {
-  const std::byte* value = address(step_.destination_space, step_.destination);
+  const std::byte* value =
+      stores(step_) ? address(step_.destination_space, step_.destination) : address(step_.source_space, step_.source);
   for (const Endpoint* endpoint : to_.endpoints) {
     if (endpoint->target == nullptr) continue;
     if (endpoint->target != target_ || slot_ != kNoSlot) copy_bytes(endpoint->target, value, bytes_, stores_);
@@ -394,12 +404,7 @@ void StepExecution::write_notes(Endpoint& endpoint, Way way) const {
   // The ends of registered memory take slots though its segment is known.
   if (offered != 0 && shared_->registered && is_mapped(endpoint, offered)) offered = 0;
   if (call_.lends_output) {
-    notes.flags = call_.in_place ? Notes::kInPlace : 0;
-    const SharedHeap::Location& output = *call_.shared_output;
-    notes.output_segment = static_cast<std::uint8_t>(output.segment);
-    notes.output_offset = output.offset;
-    notes.output_missing = static_cast<std::uint16_t>(output.missing);
-    notes.output_end = output.registered ? static_cast<std::uint32_t>(output.end / Notes::kEndUnit) : Notes::kNoEnd;
+    describe_output(call_, notes);
     if (offered == 0 && !is_mapped(endpoint, notes.output_segment)) offered = notes.output_segment;
   }
   if (offered != 0) {

@@ -38,6 +38,8 @@ class StepExecution {
   void post_destination(Endpoint& endpoint);
   bool find_room();
   StoreChoice& target_stores() const { return channel_.target_stores(call_.output_bytes); }
+  bool writes_unasked() const;
+  void look_for_output(Endpoint& endpoint);
   bool maps_value() const;
   void find_place();
   void set_place(Space space, std::uint32_t chunk);

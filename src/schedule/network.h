@@ -19,7 +19,7 @@ struct Message {
   int step = 0;
   int count = 0;
   int shape = 0;
-  int stored_at = -1;      // the chunk of the sender's output that holds it; -1: none does
+  int stored_at = -1;      // the chunk of an output that it belongs at, as far as its sender says; -1: it does not
   std::size_t reads = 0;   // where the read tracker keeps what it knows of the readers
   std::uint64_t cost = 0;  // slot ring units
   int unread = 0;          // readers to come

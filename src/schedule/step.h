@@ -56,7 +56,7 @@ enum Readable : std::uint8_t {
 
 // Ways in which a step's value may be written where it belongs, in the receivers' memory, instead of into a slot: at
 // the chunk of their output that is the step's destination. Claims that the verifier proves, too. kForward and
-// kReduceSend only.
+// kReduceSend store the value there themselves; a kSend without maps only names the chunk, without a space.
 enum Writable : std::uint8_t {
   kWritableNever = 0,
   kWritableOutOfPlace = 1,  // when the receiver's call is not in place

@@ -23,6 +23,8 @@ constexpr KindRules kRules[] = {
     {Part::kMay, Part::kMust, Part::kMay, Part::kMust, false},          // reduce-send
 };
 
+bool sends_as_it_is(const Step& step) { return step.kind == StepKind::kSend && step.first == 0 && step.last == 0; }
+
 std::string presence_fault(Part rule, bool present, bool empty, const char* what) {
   if (rule == Part::kMust && !present && !empty) return std::string("it has no ") + what;
   if (rule == Part::kMustNot && present) return std::string("its kind has no ") + what;
@@ -94,8 +96,9 @@ std::string step_fault(const Step& step, const StepLimits& limits, int froms, in
     return "it claims to be readable, but its value is stored nowhere";
   }
   if (step.writable != kWritableNever &&
-      (!sends(step) || step.destination_space != Space::kOutput || step.count != 1)) {
-    return "it claims to be writable, but does not send what it stores at one chunk of the output";
+      (!sends(step) || step.count != 1 || !(step.destination_space == Space::kOutput || sends_as_it_is(step)))) {
+    return "it claims to be writable, but does not send what it stores at one chunk of the output, or one chunk as it "
+           "is";
   }
   if (step.writable != kWritableNever && is_vector(limits.collective)) {
     return "it claims to be writable, but blocks of different sizes may lie elsewhere in the receiver's output";

@@ -434,7 +434,8 @@ void SymbolicRun::publish(Rank& rank) {
   message.step = rank.index;
   message.count = step.count;
   message.shape = step.shape;
-  message.stored_at = step.destination_space == Space::kOutput && step.count == 1 ? step.destination : -1;
+  const bool names_place = step.destination_space == Space::kOutput || step.writable != kWritableNever;
+  message.stored_at = names_place && step.count == 1 ? step.destination : -1;
   message.reads = ReadTracker::kNotRead;
   if (!clocks_.empty()) message.clock.assign(clock(self).begin(), clock(self).end());
   for (const Value& value : value_) rank.sent_hash = mix(rank.sent_hash ^ hash(value));

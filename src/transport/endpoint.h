@@ -58,6 +58,9 @@ struct Endpoint {
   const Word* progress_in = nullptr;   // the peer has finished all calls up to here, or kWithdrawn; null: it never says
   const Word* long_call_in = nullptr;  // the last long call that the peer has begun; null: it never says
 
+  const Line* notice_in =
+      nullptr;  // where the peer's output lies, of its call `epoch`; null: it only says so in messages
+
   const Word* processor_in = nullptr;  // where the peer ran last: processor_word(); null: on another host
 
   PeerSegments* segments = nullptr;     // the peer's memory that this rank can read and write; null: none

@@ -54,7 +54,8 @@ TEST_P(EveryAlgorithm, IsRightOnOneHostAndOnSeveralEvenAndUneven) {
       }
     }
   }
-  EXPECT_GT(verified, 20);
+  const int fewest = algorithm.name == "shared_copy" ? 4 : 21;  // two ranks, either of them the root
+  EXPECT_GE(verified, fewest);
 }
 
 TEST_P(EveryAlgorithm, ClaimsEveryReadThatIsOnePieceOfMemory) {

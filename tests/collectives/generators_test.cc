@@ -17,6 +17,7 @@
 #include "collectives/recursive_doubling.h"
 #include "collectives/registry.h"
 #include "collectives/ring.h"
+#include "collectives/shared_copy.h"
 #include "collectives/two_level.h"
 #include "collectives/two_shot.h"
 
@@ -56,8 +57,8 @@ TEST(Generators, AreConstantExpressions) {
       HierarchicalAllReduce, HierarchicalAllGather, HierarchicalReduceScatter, HierarchicalBroadcast,
       HierarchicalReduce, HierarchicalBarrier, OneShotAllReduce, OneShotAllGather, OneShotBroadcast, OneShotReduce,
       OneShotGather, OneShotScatter, OneShotAllToAll, OneShotBarrier, PairwiseAllToAll, PatAllGather, PatReduceScatter,
-      RecursiveDoublingAllReduce, RecursiveDoublingAllGather, RingAllReduce, RingAllGather, RingReduceScatter,
-      TwoShotAllReduce, TwoShotReduceScatter, TwoShotBroadcast, TwoLevel<HierarchicalAllReduce>,
+      SharedCopyBroadcast, RecursiveDoublingAllReduce, RecursiveDoublingAllGather, RingAllReduce, RingAllGather,
+      RingReduceScatter, TwoShotAllReduce, TwoShotReduceScatter, TwoShotBroadcast, TwoLevel<HierarchicalAllReduce>,
       TwoLevel<HierarchicalAllGather>, TwoLevel<HierarchicalReduceScatter>, TwoLevel<HierarchicalBroadcast>,
       TwoLevel<HierarchicalReduce>, TwoLevel<HierarchicalBarrier>>();
   const auto own_steps = [](const Algorithm& row) { return !is_vector(row.collective); };  // the others share them

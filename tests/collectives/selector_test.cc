@@ -127,6 +127,19 @@ TEST(Selector, SlicesLargeReductionsAndNotTheSmallest) {
   EXPECT_NE(chosen(wider, Collective::kAllReduce, 16 << 10), "one_shot");
 }
 
+TEST(Selector, SharesTheCopiesOfLongBroadcastsBetweenTwoRanksOfAHost) {
+  const Placement two(2);
+  const Selector selector(two.layout(0), {});
+  EXPECT_EQ(chosen(selector, Collective::kBroadcast, 4096), "one_shot");
+  EXPECT_EQ(chosen(selector, Collective::kBroadcast, 256 << 10), "shared_copy");
+  EXPECT_EQ(chosen(selector, Collective::kBroadcast, 64 << 20), "shared_copy");
+  for (const Placement& placement : {Placement(3), even_placement(2, 2)}) {
+    EXPECT_NE(chosen(Selector(placement.layout(0), {}), Collective::kBroadcast, 1 << 20), "shared_copy");
+  }
+  EXPECT_EQ(chosen(Selector(two.layout(0), with_algorithm("broadcast:one_shot")), Collective::kBroadcast, 1 << 20),
+            "one_shot");
+}
+
 TEST(Selector, TakesFewStepsWhereRanksTakeTurnsOnAHardwareThread) {
   const Placement placement(8);
   SelectorOptions options;

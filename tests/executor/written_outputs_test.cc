@@ -1,7 +1,10 @@
 // Outputs in the library's memory, into which the peers write.
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "collectives/registry.h"
@@ -17,6 +20,12 @@ constexpr std::size_t kCount = 40'000;
 CallSetup two_shot() {
   return {find_algorithm(Collective::kAllReduce, "two_shot"), 0, kCount, true, 16 * 1024, 1, Buffers::kShared};
 }
+
+// Rounds of two chunks, of which the root may write the second.
+CallSetup shared_copy(int root) {
+  return {find_algorithm(Collective::kBroadcast, "shared_copy"), root, kCount, true, 16 * 1024, 1, Buffers::kShared};
+}
+constexpr std::uint64_t kRounds = 5;
 
 std::uint64_t written(World& world, int from, int to) { return world.channel(from, 0).endpoint(to).segments->writes(); }
 
@@ -65,11 +74,95 @@ TEST(WrittenOutputs, AreThoseOfRanksThatHaveThem) {
   EXPECT_EQ(written(world, 2, 1), 0u);
 }
 
+TEST(WrittenOutputs, AreWrittenForRanksThatOnlyReceive) {
+  World world(2, {});
+  for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
+    const int root = sequence == 2 ? 1 : 0;
+    const std::uint64_t before = written(world, root, 1 - root);
+    ASSERT_EQ(run(world, std::vector<CallSetup>(2, shared_copy(root)), sequence), "");
+    EXPECT_EQ(written(world, root, 1 - root) - before, kRounds);
+  }
+  // The other half is read where the root has it, now that this rank has mapped it.
+  EXPECT_GT(world.channel(1, 0).endpoint(0).segments->reads(), 0u);
+}
+
+TEST(WrittenOutputs, AreLeftToRanksThatReceiveWhereTheRootHasAnOutputToWrite) {
+  World world(2, {});
+  std::vector<CallSetup> setups(2, shared_copy(0));
+  setups[0].in_place = false;
+  for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) ASSERT_EQ(run(world, setups, sequence), "");
+  EXPECT_EQ(written(world, 0, 1), 0u);
+  // … and where nobody else can reach them.
+  setups[0].in_place = true;
+  setups[1].buffers = Buffers::kPrivate;
+  for (std::uint64_t sequence = 4; sequence <= 6; ++sequence) ASSERT_EQ(run(world, setups, sequence), "");
+  EXPECT_EQ(written(world, 0, 1), 0u);
+  // What the root has of its own is no obstacle.
+  setups[0].buffers = Buffers::kPrivate;
+  setups[1].buffers = Buffers::kShared;
+  ASSERT_EQ(run(world, setups, 7), "");
+  EXPECT_EQ(written(world, 0, 1), kRounds);
+}
+
+TEST(WrittenOutputs, AreNotWaitedForWhereARankIsLate) {
+  World world(2, {});
+  GuardedCall root(world, 0, shared_copy(0), 1);
+  root.start();
+  ASSERT_EQ(world.executor(0).progress(root.call()), Progress::kAgain);
+  EXPECT_EQ(world.channel(0, 0).endpoint(1).sent, 4u) << "as many messages as there are lines";
+  GuardedCall late(world, 1, shared_copy(0), 1);
+  late.start();
+  Call* const calls[] = {&root.call(), &late.call()};
+  ASSERT_TRUE(world.drive(calls));
+  EXPECT_EQ(root.problem() + late.problem(), "");
+  EXPECT_EQ(written(world, 0, 1), kRounds - 2);
+}
+
+TEST(WrittenOutputs, AreNotThoseOfAnotherCall) {
+  // Rank 1 expects less than comes: its output ends earlier.
+  World world(2, {});
+  CallSetup less = shared_copy(0);
+  less.count = 1000;
+  GuardedCall root(world, 0, shared_copy(0), 1);
+  GuardedCall other(world, 1, less, 1);
+  other.start();
+  other.reuse_buffers();
+  root.start();
+  EXPECT_EQ(world.executor(0).progress(root.call()), Progress::kAgain);
+  EXPECT_GT(world.channel(0, 0).endpoint(1).sent, 1u);
+  EXPECT_EQ(written(world, 0, 1), 0u);
+  EXPECT_EQ(other.problem_since(), "");
+  EXPECT_EQ(world.executor(1).progress(other.call()), Progress::kFailed);
+  EXPECT_EQ(world.executor(1).mismatch().peer, 0);
+}
+
+TEST(WrittenOutputs, AreNotWhereADamagedPeerSays) {
+  World world(2, {});
+  ASSERT_EQ(run(world, std::vector<CallSetup>(2, shared_copy(0)), 1), "");
+  const std::uint64_t before = written(world, 0, 1);
+  GuardedCall root(world, 0, shared_copy(0), 2);
+  GuardedCall damaged(world, 1, shared_copy(0), 2);
+  root.start();
+  damaged.start();
+  auto& notice = const_cast<Line&>(*world.channel(0, 0).endpoint(1).notice_in);
+  const std::uint64_t beyond = std::uint64_t{1} << 40;
+  std::memcpy(notice.payload + offsetof(Notes, output_offset), &beyond, sizeof(beyond));
+  Call* const calls[] = {&root.call(), &damaged.call()};
+  ASSERT_TRUE(world.drive(calls));
+  EXPECT_EQ(root.problem() + damaged.problem(), "");
+  EXPECT_EQ(written(world, 0, 1), before);
+}
+
+// Whether the peers hear of it in messages or in a notice.
+class LentOutput : public testing::TestWithParam<CallSetup> {};
+INSTANTIATE_TEST_SUITE_P(Calls, LentOutput, testing::Values(two_shot(), shared_copy(1)),
+                         [](const auto& info) { return std::string(info.param.algorithm->name); });
+
 // Rank 0 leaves a call that has failed. Its peer may not have heard, and still write.
-TEST(WrittenOutputs, AreNotHandedOutAgainWhileAPeerMayWriteThere) {
+TEST_P(LentOutput, AreNotHandedOutAgainWhileAPeerMayWriteThere) {
   SharedHeap& heap = SharedHeap::of_process();
   auto world = std::make_unique<World>(2, WorldOptions{});
-  auto part = std::make_unique<GuardedCall>(*world, 0, two_shot(), 1);
+  auto part = std::make_unique<GuardedCall>(*world, 0, GetParam(), 1);
   part->start();
   ASSERT_EQ(world->executor(0).progress(part->call()), Progress::kAgain);
   ASSERT_TRUE(part->call().lends_output);
@@ -96,10 +189,10 @@ TEST(WrittenOutputs, AreNotHandedOutAgainWhileAPeerMayWriteThere) {
   heap.deallocate(again);
 }
 
-TEST(WrittenOutputs, AreLostWhenAPeerNeverSaysThatItHasEnded) {
+TEST_P(LentOutput, AreLostWhenAPeerNeverSaysThatItHasEnded) {
   SharedHeap& heap = SharedHeap::of_process();
   auto world = std::make_unique<World>(2, WorldOptions{});
-  auto part = std::make_unique<GuardedCall>(*world, 0, two_shot(), 1);
+  auto part = std::make_unique<GuardedCall>(*world, 0, GetParam(), 1);
   part->start();
   world->executor(0).progress(part->call());
   const std::uint64_t page = heap.find(part->call().output, 1)->offset / SharedHeap::kAlignment;

@@ -96,6 +96,39 @@ TEST(Writable, RefusesToOverwriteWhatAThirdRankReadsInPlace) {
   EXPECT_TRUE(is_right(verify_tiny(Collective::kAllReduce, copied, chunking)));
 }
 
+// A root gives its two chunks to another rank, the second where it belongs.
+Lists pair() {
+  Step given = writable(send(in(1), 1), kWritableAlways);
+  given.destination = 1;
+  return {{send(in(0), 1), given, copy(in(0), out(0), 2)}, {recv(0, out(0)), recv(0, out(1))}};
+}
+const Chunking kPair{2, 1, 1, 2};
+
+TEST(Writable, AllowsWhatTheReceiverHasNotUsedThoughItSendsNothing) {
+  const Verdict verdict = verify_tiny(Collective::kBroadcast, pair(), kPair);
+  EXPECT_TRUE(is_right(verdict));
+  EXPECT_EQ(verdict.claimed_writes, 2u);
+}
+
+TEST(Writable, RefusesASendThatTheReceiverStoresElsewhere) {
+  Lists lists = pair();
+  lists[0][1].destination = 0;
+  EXPECT_TRUE(is_wrong(verify_tiny(Collective::kBroadcast, lists, kPair),
+                       {"rank 0, step 1 (send", "rank 1 does not store the message at that chunk", "step 1"}));
+}
+
+TEST(Writable, RefusesASendToAPlaceThatTheReceiverHasUsed) {
+  // The same chunk comes twice, and nothing tells the root when the first has been stored.
+  Lists lists = pair();
+  lists[0].insert(lists[0].begin() + 1, send(in(1), 1));
+  lists[1].insert(lists[1].begin() + 1, recv(0, out(1)));
+  EXPECT_TRUE(is_wrong(verify_tiny(Collective::kBroadcast, lists, kPair),
+                       {"rank 0, step 2 (send", "rank 1 uses that chunk of rank 1's memory at step 1"}));
+  lists[0].insert(lists[0].begin() + 2, make(StepKind::kRecv, {}, 1, {}, kNobody, 0));
+  lists[1].insert(lists[1].begin() + 2, make(StepKind::kSend, {}, kNobody, {}, 0, 0));
+  EXPECT_TRUE(is_right(verify_tiny(Collective::kBroadcast, lists, kPair)));
+}
+
 TEST(Writable, RefusesClaimsWithoutAPlace) {
   Lists lists = halves();
   lists[0][0].writable = kWritableAlways;

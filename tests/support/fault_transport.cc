@@ -208,6 +208,7 @@ void FaultTransport::add_endpoint(Endpoint& endpoint) {
   endpoint.taken_in = &end->words[2].word;
   endpoint.progress_in = nullptr;
   endpoint.long_call_in = nullptr;
+  endpoint.notice_in = nullptr;
   endpoint.segments = nullptr;
   endpoint.window = end->window;
   endpoint.transport = this;

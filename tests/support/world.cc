@@ -73,9 +73,9 @@ World::World(int ranks, const WorldOptions& options)
                                     SlotRing(host.layout.large_ring(index), host.layout.large_ring_bytes, 1));
       rank->channels.push_back(std::move(channel));
     }
-    rank->executor = std::make_unique<HostExecutor>(ExecutorParts{rank->channels, rank->transports, *rank->health,
-                                                                  progress_word(host.layout, memory, own), nullptr,
-                                                                  &long_call_word(host.layout, memory, own)});
+    rank->executor = std::make_unique<HostExecutor>(
+        ExecutorParts{rank->channels, rank->transports, *rank->health, progress_word(host.layout, memory, own), nullptr,
+                      &long_call_word(host.layout, memory, own), &output_notice(host.layout, memory, own)});
     rank->executor->read_in_place_from(0);  // tests use small messages
     ranks_.push_back(std::move(rank));
     for (const auto& channel : ranks_.back()->channels) {

@@ -18,9 +18,9 @@ inline constexpr std::size_t kEarlyBytes = 4096;
 // Where everything lies in the segment that the ranks of one host share. A page with a header and the count of who
 // sleeps, then one area per member:
 //
-//   progress and started words | word of long calls | who sleeps | processor word, confirmed segments [peer] |
-//   channels: credit words and lines [channel][peer] | small rings [channel] | point-to-point: credit words and lines
-//   [peer][connection] | large rings [channel] | pieces [rank][window], early messages [rank][window]
+//   progress and started words | word of long calls | output notice | who sleeps | processor word, confirmed segments
+//   [peer] | channels: credit words and lines [channel][peer] | small rings [channel] | point-to-point: credit words
+//   and lines [peer][connection] | large rings [channel] | pieces [rank][window], early messages [rank][window]
 //
 // The first line is what every communicator needs at once; the rest takes memory when it is used.
 // Everything in an area is written by its owner and read by the others, but for the words that say who sleeps. All
@@ -45,7 +45,8 @@ struct SegmentLayout {
   std::size_t progress() const { return 0; }
   std::size_t started() const { return progress() + sizeof(Word); }
   std::size_t long_call() const { return progress() + sizeof(PaddedWord); }
-  std::size_t sleep_words() const { return long_call() + sizeof(PaddedWord); }
+  std::size_t output_notice() const { return long_call() + sizeof(PaddedWord); }
+  std::size_t sleep_words() const { return output_notice() + sizeof(Line); }
   std::size_t processor() const { return sleep_words() + sizeof(SleepWords); }
   std::size_t confirmed(std::uint32_t peer) const { return processor() + sizeof(Word) * (1 + peer); }
   std::size_t credit(std::uint32_t connection, std::uint32_t peer) const {

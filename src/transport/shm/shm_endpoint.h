@@ -24,6 +24,7 @@ inline void connect_shared_memory(Endpoint& endpoint, const SegmentLayout& layou
   endpoint.progress_in = &reinterpret_cast<PaddedWord*>(peer + layout.progress())->word;
   endpoint.processor_in = reinterpret_cast<const Word*>(peer + layout.processor());
   endpoint.long_call_in = &reinterpret_cast<PaddedWord*>(peer + layout.long_call())->word;
+  endpoint.notice_in = reinterpret_cast<const Line*>(peer + layout.output_notice());
   endpoint.confirmed_in = reinterpret_cast<Word*>(peer + layout.confirmed(own_area));
   endpoint.window = layout.window;
 }
@@ -46,6 +47,11 @@ inline Word& processor_word(const SegmentLayout& layout, std::byte* segment, std
 // The last long collective that this rank has begun: a line that peers look at only to find out how far it is.
 inline Word& long_call_word(const SegmentLayout& layout, std::byte* segment, std::uint32_t own_area) {
   return reinterpret_cast<PaddedWord*>(segment + layout.area(own_area) + layout.long_call())->word;
+}
+
+// Where this rank says, when it begins a call, where its output for it lies: see executor/output_notice.h.
+inline Line& output_notice(const SegmentLayout& layout, std::byte* segment, std::uint32_t own_area) {
+  return *reinterpret_cast<Line*>(segment + layout.area(own_area) + layout.output_notice());
 }
 
 // Where this rank confirms to a peer which of its segments it can read.

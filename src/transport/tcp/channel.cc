@@ -50,6 +50,7 @@ void TcpChannel::bind(Endpoint& endpoint) {
   endpoint.taken_in = &words_[2].word;
   endpoint.progress_in = nullptr;
   endpoint.long_call_in = nullptr;
+  endpoint.notice_in = nullptr;
   endpoint.segments = nullptr;
   endpoint.window = window_;
 }
