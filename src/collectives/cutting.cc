@@ -34,7 +34,7 @@ std::size_t chunk_bytes_for(const Chunking& chunking, const Layout& layout, cons
   const std::size_t room = limits.ring_bytes / (2 * static_cast<std::size_t>(chunking.slot_chunks));
   std::size_t bytes = layout.hosts == 1 ? kLocalRound / chunks
                                         : std::clamp(kRemoteRound / chunks, kSmallestRemoteChunk, kLargestRemoteChunk);
-  if (layout.hosts == 1 && flows) bytes = std::min(bytes, kLocalFlow);
+  if (layout.hosts == 1 && flows) bytes = std::min(bytes, kLocalFlow * static_cast<std::size_t>(chunking.flow));
   if (limits.chunk_bytes > 0) bytes = limits.chunk_bytes;
   bytes = std::min(std::max(bytes, kGranule), room);
   return bytes / kGranule * kGranule;

@@ -12,6 +12,7 @@ constexpr Condition kPairOfHost{[](const Layout& layout) { return layout.ranks =
 Chunking broadcast_chunking(const Layout&) {
   Chunking chunking;
   chunking.chunks = SharedCopyBroadcast::kChunks;
+  chunking.flow = 2;
   return chunking;
 }
 

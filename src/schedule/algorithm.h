@@ -66,6 +66,9 @@ struct Chunking {
   // Unacknowledged messages that a connection must allow: 2 where both ends wait for each other in steps that receive
   // and send, because such a step consumes its messages only when it can publish. Every executor has at least 2.
   int window = 1;
+  // Chunks of rounds that flow may be so many times as long as those of which one end begins when the other is through
+  // with one: for schedules in which both ends work from the start.
+  int flow = 1;
 };
 
 // What an algorithm moves and waits for on the slowest rank, in the terms of the cost model (collectives/cost_model.h).
