@@ -18,9 +18,8 @@ struct ShortCall {
 };
 
 // The last short calls of a communicator's rank: for the next call of the same shape nothing is chosen or bound again,
-// and no operation made if its peers are in time. That takes as long as a call of some bytes, and a tenth of one of 32
-// KiB. Owned by CollectiveCalls; used by whoever has the turn; never
-// allocates.
+// and no operation made if its peers are in time. That takes as long as a call of some bytes, and a tenth of one of
+// 32 KiB. Owned by CollectiveCalls; used by whoever has the turn; never allocates.
 class ShortCalls {
  public:
   // What was kept of a call of this shape; null when nothing was. REQUIRES: not a vector form.
