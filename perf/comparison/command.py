@@ -29,7 +29,8 @@ EPILOG = """examples:
   perf/compare --collective all --max-bytes 16M        all ten
   perf/compare --ranks 4                               more ranks than cores: 8 B and 64 KiB
   perf/compare --runs 1 --json a.json                  in pieces: run it again with b.json, then
-  perf/compare --merge a.json b.json --svg chart.svg   one table and picture of both"""
+  perf/compare --merge a.json b.json --svg chart.svg   one table and picture of both
+  perf/compare --against ../before/build --peers none --no-bare   this tree and an older one, in turn"""
 
 
 def size(text):
@@ -83,6 +84,8 @@ def arguments(argv):
     parser.add_argument("--python", help="a Python that has torch, for Gloo (the one that runs this, else python3)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="the build folder (build)")
     parser.add_argument("--no-build", action="store_true", help="take the programs as they are")
+    parser.add_argument("--against", type=pathlib.Path, metavar="BUILD",
+                        help="measure the programs of another build folder, too, in turn with those of this one")
     parser.add_argument("--timeout", type=positive, default=120, metavar="SECONDS",
                         help="a program that takes longer is killed and reported (120)")
     parser.add_argument("--quick", action="store_true", help="one run of two sizes: shows that everything works")
@@ -109,8 +112,10 @@ def plan(options, peers, cores):
     launcher = tutti_launcher(options.ranks, cores)
     entries = []
     for collective in options.collective:
-        programs = [Tutti(options.build, launcher, collective, options.ranks, buffers, options.timeout)
-                    for buffers in (options.buffers if collective != "barrier" else ["private"])]
+        builds = [(options.build, "tutti")] + ([(options.against, "other")] if options.against else [])
+        programs = [Tutti(build, launcher, collective, options.ranks, buffers, options.timeout, role)
+                    for buffers in (options.buffers if collective != "barrier" else ["private"])
+                    for build, role in builds]
         programs += peers.programs(collective, options.ranks, cores, options.timeout)
         if collective == "all_reduce" and options.ranks == 2 and not options.no_bare:
             if cores >= 2:
@@ -128,6 +133,10 @@ def plan(options, peers, cores):
 def measure(options, report):
     """Runs everything. Returns whether what should work did."""
     cores = len(os.sched_getaffinity(0))
+    for binary in [BINARIES[collective] for collective in options.collective] if options.against else []:
+        if not (options.against / "perf" / binary).exists():
+            raise ProgramError(f"--against {options.against}: there is no perf/{binary}: build it there first, or name "
+                               "the build folder")
     build.prepare(ROOT, options.build, options.collective, not options.no_build)
     peers = Peers(ROOT, options.build, options.python, options.peers)
     for missing in peers.missing:

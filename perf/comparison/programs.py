@@ -1,6 +1,6 @@
 """What is measured, and how its output is read.
 
-Every program has a name, a role ("tutti", "peer", "bare", "limit") and measure(sizes), which returns rows:
+Every program has a name, a role ("tutti", "other", "peer", "bare", "limit") and measure(sizes), which returns rows:
 {bytes: [{"p05": us, "p50": us, "scheme": text}]}, with one entry where there is one way to do it.
 """
 
@@ -60,10 +60,10 @@ def geometric_ranges(sizes):
 
 
 class Tutti:
-    role = "tutti"
-
-    def __init__(self, build, launcher, collective, ranks, buffers, timeout_s):
-        self.name = f"tutti {buffers}"
+    def __init__(self, build, launcher, collective, ranks, buffers, timeout_s, role="tutti"):
+        """role "other": the same program of another build, which Tutti is held against."""
+        self.role = role
+        self.name = f"{role} {buffers}"
         self.buffers = buffers
         # A broadcast of MPI has one buffer; out of place Tutti's root copies its input to its output.
         self.mode = "in_place" if collective == "broadcast" else "out_of_place"

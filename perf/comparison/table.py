@@ -7,6 +7,9 @@ from comparison.programs import BINARIES
 
 REGIMES = ("near", "far")
 KI, MI = 1024, 1 << 20
+# What has a mean and a worst size, and what it is called.
+SUMMED = {"peer": "best peer", "peer median": "medians", "other": "other build", "other median": "its medians",
+          "bare": "bare loop"}
 
 
 def size_text(size):
@@ -84,6 +87,10 @@ class Table:
             row["best peer"] = best
             row["peer"] = peers[best]["p05"] / own["p05"]
             row["peer median"] = min(peer["p50"] for peer in peers.values()) / own["p50"]
+        other = self.times.get(f"other {buffers}", {}).get(size)
+        if other:
+            row["other"] = other["p05"] / own["p05"]
+            row["other median"] = other["p50"] / own["p50"]
         if "gloo" in peers:
             row["gloo"] = peers["gloo"]["p05"] / own["p05"]
         shared = buffers != "private"  # registered memory may do what the library's can
@@ -107,7 +114,7 @@ class Table:
     def summary(self, name):
         """What the figures of the README are."""
         found = {}
-        for key in ("peer", "peer median", "bare"):
+        for key in SUMMED:
             ratios = self.column(name, key)
             if ratios:
                 found[key] = {"mean": mean(ratios.values()), "worst": worst(ratios)[0], "at": worst(ratios)[1]}
@@ -170,9 +177,9 @@ def row_label(table, size):
 
 
 def ratios_text(table, name):
-    keys = [key for key in ("peer", "peer median", "gloo", "bare", "limit", "two copies") if table.column(name, key)]
-    heads = {"peer": "best peer", "peer median": "medians", "bare": "bare loop", "limit": "of the limit",
-             "two copies": "of two copies"}
+    keys = [key for key in ("peer", "peer median", "other", "other median", "gloo", "bare", "limit", "two copies")
+            if table.column(name, key)]
+    heads = {**SUMMED, "limit": "of the limit", "two copies": "of two copies"}
     rows = []
     for size, row in table.ratios[name].items():
         rows.append([row_label(table, size)] + [digits(row[key]) if key in row else "-" for key in keys]
@@ -183,13 +190,13 @@ def ratios_text(table, name):
 def summary_text(table, name):
     found = table.summary(name)
     parts = []
-    for key, label in (("peer", "best peer"), ("peer median", "medians"), ("bare", "bare loop")):
+    for key, label in SUMMED.items():
         if key in found:
             one = found[key]
             parts.append(f"{label} {digits(one['mean'])}, worst {digits(one['worst'])} at "
                          f"{row_label(table, one['at'])}")
     parts += [f"{label} {digits(found[label]['mean'])}" for label in found if "mean" in found[label]
-              and label not in ("peer", "peer median", "bare")]
+              and label not in SUMMED]
     return f"{name}, geometric means: " + "; ".join(parts)
 
 

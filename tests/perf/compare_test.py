@@ -46,6 +46,10 @@ def main():
         expect({"open mpi tuned", "mpich"} & {name for name, _ in measured}, "no peer was measured", run)
         expect("geometric means" in run.stdout, "no table", run)
 
+        missing = compare("--quick", "--no-build", "--build", sys.argv[1], "--against", folder)
+        expect(missing.returncode != 0 and "there is no perf/all_reduce_perf" in missing.stderr,
+               "another build without programs was taken", missing)
+
         again = compare("--merge", file, file, "--svg", picture)
         expect(again.returncode == 0, "merging failed", again)
         ET.parse(picture)

@@ -80,6 +80,16 @@ class Ratios(unittest.TestCase):
         self.assertEqual(one.summary("tutti private")["a bare loop ahead of the best peer"]["mean"], 2)
         self.assertIn("; a bare loop ahead of the best peer 2.00", table.summary_text(one, "tutti private"))
 
+    def test_of_another_build_are_those_of_the_same_buffers(self):
+        self.runs.append(measured("other private", "other", {8: entry(3, 6)}))
+        self.runs.append(measured("other library", "other", {8: entry(1, 1)}))
+        one = table.tables(self.runs)[0]
+        own = one.times["tutti private"][8]
+        row = one.ratios["tutti private"][8]
+        self.assertEqual((row["other"], row["other median"]), (3 / own["p05"], 6 / own["p50"]))
+        self.assertEqual(row["best peer"], "mpich", "another build is no peer")
+        self.assertIn("other build", table.text(one))
+
     def test_are_left_out_where_nothing_was_measured(self):
         runs = [run for run in self.runs if run["role"] == "tutti"]
         one = table.tables(runs)[0]
