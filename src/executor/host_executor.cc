@@ -47,7 +47,7 @@ std::size_t larger_side(const Call& call) {
   }
 }
 
-// Where a buffer lies in memory that peers of the host can use where it is. `overwritten`: the call may write to it.
+// Where a buffer lies in memory that peers of the host can use where it is. `overwritten`: the call writes all of it.
 std::optional<SharedHeap::Location> find_shared(const std::byte* buffer, std::size_t bytes, bool overwritten) {
   if (const auto location = SharedHeap::of_process().find(buffer, bytes)) return location;
   RegisteredMemory& registered = RegisteredMemory::of_process();
@@ -74,6 +74,15 @@ std::optional<SharedHeap::Location> find_shared(const std::byte* base, const Blo
   location->offset -= first;
   if (location->missing > 0) location->missing += first;
   return location;
+}
+
+// Whether a call writes every byte of its output's first block. In place it only reads what this rank contributes, as
+// the root of a broadcast does: other calls and other threads may read there meanwhile.
+bool overwrites_first_block(const Call& call, const DataMap& data) {
+  if (!call.in_place) return true;
+  const Layout& layout = call.plan->layout();
+  if (layout.ranks == 1) return false;
+  return reduces(call.plan->algorithm().collective) || data.output_source(0) != layout.rank;
 }
 
 // Whether messages have room to say where peers may write in it.
@@ -141,7 +150,9 @@ void HostExecutor::find_buffers(Call& call) {
     const Layout& layout = call.plan->layout();
     const DataMap data(call.plan->algorithm().collective, layout.ranks, 1, call.root);
     if (data.input_chunks(layout.rank) > 0) call.shared_input = find_shared(call.input, call.output_bytes, false);
-    if (data.output_chunks(layout.rank) > 0) call.shared_output = find_shared(call.output, call.output_bytes, true);
+    if (data.output_chunks(layout.rank) > 0) {
+      call.shared_output = find_shared(call.output, call.output_bytes, overwrites_first_block(call, data));
+    }
   }
   call.lends_output = call.plan->writes() && call.shared_output && can_be_lent(*call.shared_output);
   lent_.reset();

@@ -1,4 +1,6 @@
 // Memory of the caller's own that the other ranks of the host use in place.
+#include "transport/shm/registered_memory.h"
+
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -12,6 +14,7 @@
 #include "communicator/values.h"
 #include "executor/signature.h"
 #include "support/ranks.h"
+#include "transport/shm/pages.h"
 #include "tutti/memory.h"
 
 namespace tutti {
@@ -131,6 +134,56 @@ TEST_F(RegisteredBuffers, AreNotTouchedWhereTheyDoNotMatter) {
 }
 
 // The library cannot know that memory was unmapped; it must not take what lies there now for what peers see.
+// A call looks whether registered memory is still there. It must not write to what it only reads: other calls and other
+// threads may read there at the same time. Here such a write would end the program.
+TEST_F(RegisteredBuffers, AreNotWrittenByCallsThatOnlyReadThem_D1) {
+  expect_ranks(2, [](Communicator& communicator) {
+    const std::size_t bytes = 16 * page_size();
+    const int rank = communicator.rank();
+    // A block each, the own one only read.
+    void* const memory = ::mmap(nullptr, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    auto* const all = static_cast<std::byte*>(memory);
+    std::byte* const own = all + bytes * static_cast<std::size_t>(rank);
+    std::fill_n(all, 2 * bytes, std::byte(rank + 1));
+    const Registration registration = register_memory(all, 2 * bytes);
+    ASSERT_EQ(registration.bytes(), 2 * bytes);
+    std::vector<std::byte> there(2 * bytes);
+    const auto protect = [&](std::byte* begin, std::size_t length, int access) {
+      const auto location = RegisteredMemory::of_process().find(begin, length);
+      ASSERT_TRUE(location);
+      ASSERT_EQ(::mprotect(begin, length, access), 0);
+      ASSERT_EQ(::mprotect(SharedHeap::of_process().base(location->segment) + location->offset, length, access), 0);
+    };
+    // Twice: the second call of a shape is kept from the first.
+    for (int round = 0; round < 2; ++round) {
+      protect(own, bytes, PROT_READ);
+      communicator.all_gather(own, all, bytes, DataType::kU8);
+      for (int root = 0; root < 2; ++root) {
+        communicator.gather(own, rank == root ? all : nullptr, bytes, DataType::kU8, root);
+        communicator.broadcast(rank == root ? own : nullptr, rank == root ? own : there.data(), bytes, DataType::kU8,
+                               root);
+        communicator.all_reduce(own, there.data(), bytes, DataType::kU8, kSum);
+        communicator.reduce(own, rank == root ? there.data() : nullptr, bytes, DataType::kU8, kSum, root);
+      }
+      protect(all, 2 * bytes, PROT_READ);
+      for (int root = 0; root < 2; ++root) {
+        communicator.scatter(rank == root ? all : nullptr, rank == root ? own : there.data(), bytes, DataType::kU8,
+                             root);
+      }
+      communicator.reduce_scatter(all, there.data(), bytes, DataType::kU8, kSum);
+      communicator.all_to_all(all, there.data(), bytes, DataType::kU8);
+      // A shape that was kept of a call out of place, then in place.
+      protect(all, 2 * bytes, PROT_READ | PROT_WRITE);
+      communicator.broadcast(there.data(), all, bytes / 2, DataType::kU8, 0);
+      protect(own, bytes, PROT_READ);
+      communicator.broadcast(rank == 0 ? own : nullptr, rank == 0 ? own : there.data(), bytes / 2, DataType::kU8, 0);
+      protect(all, 2 * bytes, PROT_READ | PROT_WRITE);
+      std::fill_n(all, 2 * bytes, std::byte(rank + 1));
+    }
+    communicator.barrier();
+  });
+}
+
 TEST_F(RegisteredBuffers, ThatWereUnmappedAreUsedAsPrivateMemory) {
   expect_ranks(2, [](Communicator& communicator) {
     constexpr std::size_t kCount = 200'000;

@@ -45,8 +45,9 @@ class RegisteredMemory {
   std::optional<SharedHeap::Location> find(const void* pointer, std::size_t bytes) const;
 
   // Whether the pages that were found for a buffer are still those at its address. `overwritten`: the call that uses it
-  // may write all of [pointer, pointer + bytes), then the answer is certain for the last page; else it may be wrong
-  // where both places hold the same. If not, says so and forgets them: they count as private from now on.
+  // writes every byte of [pointer, pointer + bytes), and nothing else uses them meanwhile; then one word may be changed
+  // and changed back, and the answer is certain for the last page. Otherwise nothing is written, and the answer may be
+  // wrong where both places hold the same. If not, says so and forgets them: they count as private from now on.
   bool is_there(const SharedHeap::Location& location, const void* pointer, std::size_t bytes, bool overwritten);
   // The same by asking the kernel, which takes as long as a thousand short calls. Throws Error(kInvalidArgument).
   void check(const void* pointer, std::size_t bytes);
