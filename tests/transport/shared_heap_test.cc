@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -135,6 +136,44 @@ TEST(SharedHugePages, AreWhatTheKernelSays) {
 TEST(SharedHugePages, AreSaidToBeMissingWithWhatToDo) {
   EXPECT_NE(describe(HugePages::kNever).find("echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled"),
             std::string::npos);
+}
+
+// What a child inherits it may drop, as its destructors do: the memory is its parent's, who goes on using it.
+TEST(SharedHeap, KeepsWhatAForkedChildDropsOfItsParents_D3) {
+  constexpr std::size_t kBytes = 1 << 20;
+  SharedHeap& heap = SharedHeap::of_process();
+  auto* const dropped = static_cast<std::byte*>(heap.allocate(kBytes));
+  auto* const held = static_cast<std::byte*>(heap.allocate(kBytes));
+  const auto location = heap.find(held, kBytes);
+  ASSERT_TRUE(location);
+  heap.hold(*location);
+  heap.deallocate(held);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char go;
+    const bool told = ::read(ends[0], &go, 1) == 1;
+    heap.release(*location);
+    heap.deallocate(dropped);
+    ::_exit(told ? 0 : 1);
+  }
+  // The parent hands the memory out again, and writes there, before the child lets go of it.
+  heap.release(*location);
+  auto* const again = static_cast<std::byte*>(heap.allocate(kBytes));
+  std::fill_n(again, kBytes, std::byte{7});
+  std::fill_n(dropped, kBytes, std::byte{7});
+  EXPECT_EQ(::write(ends[1], "x", 1), 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(again, held) << "the test needs the block that was held";
+  EXPECT_EQ(std::count(again, again + kBytes, std::byte{7}), static_cast<std::ptrdiff_t>(kBytes));
+  EXPECT_EQ(std::count(dropped, dropped + kBytes, std::byte{7}), static_cast<std::ptrdiff_t>(kBytes));
+  heap.deallocate(again);
+  heap.deallocate(dropped);
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 }  // namespace

@@ -104,8 +104,6 @@ void SharedHeap::deallocate(void* pointer) {
     if (used == arena->used.end()) break;
     const auto [offset, bytes] = *used;
     arena->used.erase(used);
-    // The parent, whose memory it is, still uses it.
-    if (!arena->own()) return;
     if (const auto held = arena->held.find(offset); held != arena->held.end()) {
       held->second.freed = true;
       return;
@@ -141,6 +139,8 @@ void SharedHeap::release(const Location& location) {
 }
 
 void SharedHeap::give_back(Arena& arena, std::size_t offset, std::size_t bytes) {
+  // The parent, whose memory it is, may use it.
+  if (!arena.own()) return;
   // The memory goes back to the system; the addresses stay, for peers that map the segment.
   ::fallocate(arena.segment.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
               static_cast<off_t>(bytes));

@@ -96,6 +96,7 @@ class SharedHeap {
   std::byte* take(std::size_t bytes, Grid grid, const char* purpose);
   static std::byte* take_from(Arena& arena, std::size_t bytes, Grid grid, const char* purpose);
   Arena& add_arena(std::size_t bytes);
+  // Does nothing in a forked child: the memory is its parent's.
   static void give_back(Arena& arena, std::size_t offset, std::size_t bytes);
 
   // Guarded by ProcessLock::kSharedHeap.
