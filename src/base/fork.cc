@@ -3,11 +3,10 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <map>
-#include <set>
-#include <utility>
 #include <vector>
 
 #include "base/open_sockets.h"
@@ -22,8 +21,8 @@ struct Watched {
   std::mutex mutex;  // taken after all of those; guards what follows
   std::map<Word*, std::uint64_t> marks;
   std::vector<void (*)()> actions;
-  std::map<int, std::uint32_t> sockets;               // number, and the generation that opened it
-  std::set<std::pair<int, std::uint32_t>> inherited;  // closed when this child began; their owners do not know
+  std::map<int, std::uint32_t> sockets;         // number, and the generation that opened it
+  std::multimap<int, std::uint32_t> inherited;  // closed when this child began; their owners do not know
 };
 
 Word generation{0};
@@ -40,14 +39,12 @@ void unlock_all() {
   for (std::mutex& lock : watched().process_locks) lock.unlock();
 }
 
+// Nothing here takes memory or a descriptor, which may be refused.
 void in_child() {
   Watched& mine = watched();
   add(generation, 1);
-  for (const auto& [fd, made_in] : mine.sockets) {
-    ::close(fd);
-    mine.inherited.emplace(fd, made_in);
-  }
-  mine.sockets.clear();
+  for (const auto& [fd, made_in] : mine.sockets) ::close(fd);
+  mine.inherited.merge(mine.sockets);
   for (const auto& [word, value] : mine.marks) note(*word, value);
   for (void (*const action)() : mine.actions) action();
   unlock_all();
@@ -96,7 +93,13 @@ void OpenSockets::list_and_unlock(int fd) {
 void close_descriptor(int fd, std::uint32_t made_in) {
   const std::lock_guard lock(watched().mutex);
   if (made_in != fork_generation()) {
-    if (watched().inherited.erase({fd, made_in}) == 0) ::close(fd);
+    const auto [first, last] = watched().inherited.equal_range(fd);
+    const auto found = std::find_if(first, last, [&](const auto& one) { return one.second == made_in; });
+    if (found == last) {
+      ::close(fd);
+    } else {
+      watched().inherited.erase(found);
+    }
     return;
   }
   watched().sockets.erase(fd);

@@ -25,6 +25,8 @@ enum class ProcessLock { kPendingRoots, kProcess, kRegistrations, kSharedHeap, k
 std::mutex& process_lock(ProcessLock which);
 
 // Runs `action` in every child that is forked from now on, before anything else there and under all of these locks.
+// REQUIRES: it takes no lock, never throws, and leaves the parent's memory safe where the child may have no descriptor
+// and no memory.
 void at_every_fork(void (*action)());
 
 // Sets a word to `value` in every child that is forked while this object lives. Any thread.

@@ -403,5 +403,38 @@ TEST(RegisteredMemory, IsPrivateInAForkedChild) {
   EXPECT_TRUE(pages.holds(1));
 }
 
+// A child that can open nothing cannot look at its mappings. It must not end, nor write to its parent's memory.
+TEST(RegisteredMemory, IsPrivateInAForkedChildWithoutDescriptors_D10) {
+  PrivatePages one(8), other(4);
+  const auto first = registered().add(one.data(), one.bytes());
+  const auto second = registered().add(other.data(), other.bytes());
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  std::vector<int> taken;
+  rlimit before;
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{std::min<rlim_t>(before.rlim_cur, 256), before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &few);
+  for (int fd; (fd = ::dup(ends[0])) >= 0;) taken.push_back(fd);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const bool same = one.holds(1) && other.holds(1);
+    one.fill(2);
+    other.fill(2);
+    ::_exit(same && one.holds(2) && other.holds(2) ? 0 : 1);
+  }
+  for (const int fd : taken) ::close(fd);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  int status = -1;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(one.holds(1) && other.holds(1)) << "the child has written to its parent's memory";
+  registered().remove(first.begin);
+  registered().remove(second.begin);
+}
+
 }  // namespace
 }  // namespace tutti

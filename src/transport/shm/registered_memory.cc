@@ -279,13 +279,25 @@ void RegisteredMemory::check(const void* pointer, std::size_t bytes) {
 }
 
 // Under all locks: nothing here may take one.
-void RegisteredMemory::in_child() {
+void RegisteredMemory::in_child() noexcept {
   ranges_.clear();
-  for (auto& [begin, entry] : entries_) {
-    for (const Mapping& pages : what_is_left(begin, entry)) {
-      ::mmap(pointer_to(pages.begin), pages.end - pages.begin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
-             entry.descriptor, static_cast<off_t>(entry.location.offset + (pages.begin - begin)));
+  for (const auto& [begin, entry] : entries_) {
+    try {
+      for (const Mapping& pages : what_is_left(begin, entry)) make_childs(pages.begin, pages.end, begin, entry);
+    } catch (...) {
+      // No descriptor or no memory to find out what is left: all of it, as callers promise.
+      make_childs(begin, begin + entry.bytes, begin, entry);
     }
+  }
+}
+
+// Pages that hold what the parent's do, until the child writes there. Where the kernel refuses them the child has none:
+// it must not write to the parent's.
+void RegisteredMemory::make_childs(std::uintptr_t first, std::uintptr_t end, std::uintptr_t begin, const Entry& entry) {
+  const auto offset = static_cast<off_t>(entry.location.offset + (first - begin));
+  if (::mmap(pointer_to(first), end - first, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, entry.descriptor,
+             offset) == MAP_FAILED) {
+    ::munmap(pointer_to(first), end - first);
   }
 }
 

@@ -68,7 +68,8 @@ class RegisteredMemory {
   static std::vector<Mapping> what_is_left(std::uintptr_t begin, const Entry& entry);
   static void share(std::uintptr_t begin, const Entry& entry);
   static void make_private(const Mapping& pages, const Entry& entry, std::uintptr_t begin);
-  void in_child();
+  static void make_childs(std::uintptr_t first, std::uintptr_t end, std::uintptr_t begin, const Entry& entry);
+  void in_child() noexcept;
 
   Entries entries_;  // by their first address; guarded by ProcessLock::kRegistrations
   RegisteredRanges ranges_;
