@@ -67,6 +67,10 @@ TEST(Config, NamesVariableValueAndWhatIsAllowed) {
   for (const char* bad : {"K", "64KB", "99999999999G", "-1", "-1K", "-20000088000000008K", "9223372036854775807M"}) {
     EXPECT_NE(error_of({{"TUTTI_CHUNK_BYTES", bad}}).find("with K, M or G"), std::string::npos) << bad;
   }
+  // Modulo 2^64 these would be 1 GiB, 1 MiB and 1 KiB.
+  for (const char* bad : {"17179869185G", "17592186044417M", "18014398509481985K"}) {
+    EXPECT_NE(error_of({{"TUTTI_CHUNK_BYTES", bad}}).find("with K, M or G"), std::string::npos) << bad;
+  }
   EXPECT_NE(error_of({{"TUTTI_SHM_DISABLE", "2"}}).find("0 or 1"), std::string::npos);
   EXPECT_NE(error_of({{"TUTTI_DEBUG", "loud"}}).find("error, warn, info or debug"), std::string::npos);
   EXPECT_NE(error_of({{"TUTTI_SOCKET_FAMILY", "ipx"}}).find("AF_INET6"), std::string::npos);
