@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/log_level.h"
+#include "base/standard_error.h"
 #include "base/utf8.h"
 
 namespace tutti {
@@ -44,6 +45,8 @@ const char* label(LogLevel level) {
   }
   return "?";
 }
+
+std::atomic<unsigned> lost{0};  // lines that standard error did not take, until that is said
 
 std::string host_name() {
   char text[256] = {};
@@ -94,16 +97,20 @@ void log_line(LogLevel level, std::string_view text) {
   // One write per line, so that lines of several ranks on one terminal do not mix. The process id is asked for each
   // time because a forked child logs too.
   // What peers sent may be quoted in a message; it must not steer the terminal or fake a second line.
-  std::string line =
-      printable(fmt::format("tutti {} {}:{} {} {}", time_of_day(), host, ::getpid(), label(level), text));
-  line += '\n';
-  std::string_view left = line;
-  while (!left.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) break;  // nobody reads standard error: nothing to be done about it
-    left.remove_prefix(static_cast<std::size_t>(written));
+  const auto line_of = [](LogLevel its_level, std::string_view its_text) {
+    return printable(fmt::format("tutti {} {}:{} {} {}", time_of_day(), host, ::getpid(), label(its_level), its_text)) +
+           "\n";
+  };
+  std::string lines = line_of(level, text);
+  const unsigned before = lost.exchange(0, std::memory_order_relaxed);
+  if (before > 0) {
+    // It may have been cut off in the middle.
+    lines = "\n" +
+            line_of(LogLevel::kWarn, fmt::format("{} {} of this log {} lost: standard error took no more", before,
+                                                 before == 1 ? "line" : "lines", before == 1 ? "was" : "were")) +
+            lines;
   }
+  if (!write_to_standard_error(lines)) lost.fetch_add(before + 1, std::memory_order_relaxed);
   errno = saved_errno;
 }
 
