@@ -87,7 +87,7 @@ constexpr Row kRows[] = {
      "seconds that a call waits before a line says who keeps it waiting; 0: never"},
     {Setting::kDumpDir, "TUTTI_DUMP_DIR", nullptr, Type::kText, "", 0, 0, Agreed::kNo,
      "directory in which a communicator that fails writes its last operations"},
-    {Setting::kDumpSignal, "TUTTI_DUMP_SIGNAL", nullptr, Type::kSignal, "USR1", 0, 0, Agreed::kNo,
+    {Setting::kDumpSignal, "TUTTI_DUMP_SIGNAL", nullptr, Type::kSignal, "none", 0, 0, Agreed::kNo,
      "signal at which every communicator of a process writes its last operations"},
     {Setting::kAlgorithm, "TUTTI_ALGO", nullptr, Type::kText, "", 0, 0, Agreed::kYes,
      "algorithm of every collective, or collective:name;collective:name"},

@@ -1,13 +1,19 @@
 #include "base/descriptors.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <mutex>
 
+#include "base/fork.h"
+#include "base/sync.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -20,14 +26,63 @@ long limit_of_process() {
   return static_cast<long>(limit.rlim_cur);
 }
 
-void raise_limit() {
+// What a little more than asked for is: then not every descriptor of the program itself is at the limit.
+constexpr rlim_t kHeadroom = 64;
+
+// The soft limit that the program had, and the one that it has of this library since; 0: it was never raised.
+Word given{0};
+Word raised{0};
+
+// Programs that a child starts may use select(), or close every number up to the limit.
+void give_back_in_child() {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur != peek(raised)) return;
+  limit.rlim_cur = peek(given);
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 }  // namespace
+
+int above_standard_streams(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int error = errno;
+  ::close(fd);
+  errno = error;
+  return moved;
+}
+
+StandardStreamsTaken::StandardStreamsTaken() {
+  for (int& fd : taken_) {
+    fd = ::eventfd(0, EFD_CLOEXEC);
+    if (fd <= STDERR_FILENO) continue;
+    ::close(fd);
+    fd = -1;
+    break;
+  }
+}
+
+StandardStreamsTaken::~StandardStreamsTaken() {
+  for (const int fd : taken_) {
+    if (fd >= 0) ::close(fd);
+  }
+}
+
+bool raise_descriptor_limit(long more) {
+  const std::lock_guard lock(process_lock(ProcessLock::kDescriptorLimit));
+  const int error = errno;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = std::min(limit.rlim_max, before + static_cast<rlim_t>(more) + kHeadroom);
+  const bool changed = limit.rlim_cur > before && ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+  errno = error;
+  if (!changed) return false;
+  if (peek(raised) != before) note(given, before);
+  if (peek(raised) == 0) at_every_fork(give_back_in_child);
+  note(raised, limit.rlim_cur);
+  return true;
+}
 
 long free_descriptors() {
   DIR* const directory = ::opendir("/proc/self/fd");
@@ -48,8 +103,8 @@ std::string descriptor_advice(int error) {
 }
 
 void require_descriptors(long needed, const std::string& purpose) {
-  raise_limit();
-  const long available = free_descriptors();
+  long available = free_descriptors();
+  if (available < needed && raise_descriptor_limit(needed - available)) available = free_descriptors();
   if (available >= needed) return;
   throw Error(ErrorCode::kSystem,
               fmt::format("{} needs {} descriptors and {} of {} are left (EMFILE): raise the limit (ulimit -Hn), or "

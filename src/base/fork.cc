@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-constexpr int kProcessLocks = 5;
+constexpr int kProcessLocks = 6;
 
 struct Watched {
   std::array<std::mutex, kProcessLocks> process_locks;

@@ -21,7 +21,7 @@ void close_descriptor(int fd, std::uint32_t made_in);
 
 // The locks of the few objects that all of a process shares. fork() waits for them, so that a child finds them free and
 // what they guard whole. Where one is held while another is taken, they are taken in this order.
-enum class ProcessLock { kPendingRoots, kProcess, kRegistrations, kSharedHeap, kDumpSignal };
+enum class ProcessLock { kPendingRoots, kProcess, kRegistrations, kSharedHeap, kDumpSignal, kDescriptorLimit };
 std::mutex& process_lock(ProcessLock which);
 
 // Runs `action` in every child that is forked from now on, before anything else there and under all of these locks.

@@ -6,15 +6,17 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/descriptors.h"
 #include "base/fork.h"
 
 namespace tutti {
 
-// A file descriptor that is closed once, in a forked child, too. Moved, never copied.
+// A file descriptor that is closed once, in a forked child, too. Never one of the standard streams' numbers. Moved,
+// never copied.
 class UniqueFd {
  public:
   UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd), made_in_(fork_generation()) {}
+  explicit UniqueFd(int fd) : fd_(above_standard_streams(fd)), made_in_(fork_generation()) {}
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)), made_in_(other.made_in_) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     if (this != &other) {

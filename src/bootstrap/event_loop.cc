@@ -18,6 +18,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/descriptors.h"
 #include "base/fork.h"
 #include "base/system_error.h"
 
@@ -45,6 +46,11 @@ struct EventLoop::Impl {
 };
 
 EventLoop::EventLoop() : impl_(std::make_unique<Impl>()) {
+  {
+    // The first timer makes the descriptors that Asio waits on.
+    const StandardStreamsTaken taken;
+    const asio::steady_timer first(impl_->context);
+  }
   // The application's signals are not for this thread: it starts with all of them blocked.
   sigset_t all;
   sigset_t before;

@@ -22,7 +22,7 @@ class Report : public ProcessTest {
   static constexpr int kVictim = 2;
   static constexpr milliseconds kLongWait{2500};  // what the doctor calls a wait is at least a second
 
-  Environment writing() const { return {{"TUTTI_DUMP_DIR", directory() + "/reports"}}; }
+  Environment writing() const { return {{"TUTTI_DUMP_DIR", directory() + "/reports"}, {"TUTTI_DUMP_SIGNAL", "USR1"}}; }
   void SetUp() override {
     ProcessTest::SetUp();
     if (!directory().empty()) std::filesystem::create_directory(directory() + "/reports");

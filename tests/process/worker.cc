@@ -82,6 +82,7 @@ class Worker {
         {"broadcast", &Worker::broadcast},
         {"calls", &Worker::calls},
         {"cycle", &Worker::cycle},
+        {"close_standard", &Worker::close_standard},
         {"descriptors", &Worker::list_left},
         {"destroy", &Worker::destroy},
         {"drop", &Worker::drop},
@@ -108,6 +109,7 @@ class Worker {
         {"shrink", &Worker::shrink},
         {"shrink_until", &Worker::shrink_until},
         {"sleep", &Worker::sleep},
+        {"standard_closed", &Worker::standard_closed},
         {"split", &Worker::split},
         {"split_together", &Worker::split_together},
         {"sums", &Worker::sums},
@@ -180,6 +182,15 @@ class Worker {
     ::sigaction(SIGALRM, &action, nullptr);  // no SA_RESTART
     const itimerval interval{{0, std::stoi(microseconds)}, {0, std::stoi(microseconds)}};
     ::setitimer(ITIMER_REAL, &interval, nullptr);
+  }
+  // As a daemon does; and whether nothing else has got these numbers since, which printing would then write into.
+  void close_standard(const std::string&) {
+    for (int fd = 0; fd <= STDERR_FILENO; ++fd) ::close(fd);
+  }
+  void standard_closed(const std::string&) {
+    for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
+      if (::fcntl(fd, F_GETFD) >= 0) std::_Exit(20 + fd);
+    }
   }
   // Every collective and point-to-point, with `value` the largest count.
   void sums(const std::string& value) {
