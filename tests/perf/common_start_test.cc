@@ -30,6 +30,16 @@ TEST(CommonStart, WhoIsLateHasBegunAtTheMomentAndProposesLaterOnes) {
   EXPECT_TRUE(is_later);
 }
 
+TEST(CommonStart, ComesBackAfterADisturbance_C1) {
+  CommonStart start;
+  const double least = start.ahead_us();
+  for (int i = 0; i < 20; ++i) start.wait_until(now_us() - 1000);
+  EXPECT_GT(start.ahead_us(), 100 * least);
+  // Moments that are far enough ahead for any thread: each counts as a call in time.
+  for (int i = 0; i < 2000 && start.ahead_us() > least; ++i) start.wait_until(now_us() + 50);
+  EXPECT_EQ(start.ahead_us(), least);
+}
+
 TEST(CommonStart, IsForRanksOfOneHostWithAProcessorForEach) {
   const auto processors = static_cast<std::size_t>(::sysconf(_SC_NPROCESSORS_ONLN));
   std::vector<MemoryShare> ranks(processors, MemoryShare{1, 8000});
