@@ -9,6 +9,7 @@
 
 #include "arguments.h"
 #include "base/config.h"
+#include "base/rank_limit.h"
 #include "collectives/fitting.h"
 #include "collectives/registry.h"
 #include "collectives/selector.h"
@@ -275,9 +276,9 @@ int run(std::span<const std::string_view> words) {
     return 0;
   }
   if (placement.groups() > 1) std::printf("in %d groups, ", placement.groups());
-  std::printf("%d ranks on %d host%s, slot ring %s a rank and channel%s\n", request.ranks, request.hosts,
-              request.hosts == 1 ? "" : "s", human_bytes(request.options.ring_bytes).c_str(),
-              request.options.reproducible ? ", reproducible" : "");
+  std::printf("%d rank%s on %d host%s, slot ring %s a rank and channel%s\n", request.ranks,
+              request.ranks == 1 ? "" : "s", request.hosts, request.hosts == 1 ? "" : "s",
+              human_bytes(request.options.ring_bytes).c_str(), request.options.reproducible ? ", reproducible" : "");
   print_parameters(request);
   for (const Collective collective : collectives_of(request)) {
     if (request.bytes) {

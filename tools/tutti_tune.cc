@@ -11,6 +11,7 @@
 
 #include "arguments.h"
 #include "base/config.h"
+#include "base/text.h"
 #include "base/whole_file.h"
 #include "collectives/algorithm_override.h"
 #include "collectives/registry.h"
@@ -118,8 +119,9 @@ class Tuner {
 
   void print_head(Collective collective, const std::vector<std::string>& names) const {
     if (world_.rank() != 0) return;
-    std::printf("%s, %d ranks on %d hosts: microseconds measured (predicted)\n%10s", name(collective), world_.ranks(),
-                world_.hosts(), "bytes");
+    std::printf("%s, %s on %s: microseconds measured (predicted)\n%10s", name(collective),
+                counted(static_cast<std::uint64_t>(world_.ranks()), "rank").c_str(),
+                counted(static_cast<std::uint64_t>(world_.hosts()), "host").c_str(), "bytes");
     for (const std::string& algorithm : names) std::printf(" %22s", algorithm.c_str());
     std::printf("  model takes\n");
   }

@@ -174,7 +174,9 @@ std::string check_sequences(int* checked) {
       const std::string found =
           verify_random_sequences(algorithms(), even_placement(ranks, hosts), kSequences, static_cast<unsigned>(ranks));
       *checked += kSequences;
-      if (!found.empty()) return std::to_string(ranks) + " ranks on " + std::to_string(hosts) + " hosts: " + found;
+      if (!found.empty())
+        return std::to_string(ranks) + (ranks == 1 ? " rank on " : " ranks on ") + std::to_string(hosts) +
+               (hosts == 1 ? " host: " : " hosts: ") + found;
     }
   }
   return {};

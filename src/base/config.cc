@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/log_level.h"
+#include "base/rank_limit.h"
 #include "base/text.h"
 #include "tutti/error.h"
 
@@ -46,7 +47,6 @@ struct Row {
   const char* meaning;
 };
 
-constexpr std::int64_t kMaxRank = 65'000;
 constexpr std::int64_t kGigabyte = std::int64_t{1} << 30;
 constexpr std::int64_t kDay = 86'400;
 constexpr std::size_t kLongestText = 4000;  // some are told to other ranks, in messages of bounded size
@@ -55,9 +55,9 @@ constexpr std::size_t kLongestText = 4000;  // some are told to other ranks, in 
 constexpr Row kRows[] = {
     {Setting::kDebug, "TUTTI_DEBUG", "NCCL_DEBUG", Type::kLevel, "warn", 0, 0, Agreed::kNo,
      "what is logged on standard error"},
-    {Setting::kRank, "TUTTI_RANK", nullptr, Type::kInteger, "", 0, kMaxRank - 1, Agreed::kNo,
+    {Setting::kRank, "TUTTI_RANK", nullptr, Type::kInteger, "", 0, kMaxRanks - 1, Agreed::kNo,
      "this process's rank when no launcher says so"},
-    {Setting::kRanks, "TUTTI_NRANKS", nullptr, Type::kInteger, "", 1, kMaxRank, Agreed::kNo,
+    {Setting::kRanks, "TUTTI_NRANKS", nullptr, Type::kInteger, "", 1, kMaxRanks, Agreed::kNo,
      "number of ranks when no launcher says so"},
     {Setting::kCommId, "TUTTI_COMM_ID", nullptr, Type::kSecret, "", 0, 0, Agreed::kNo,
      "where the ranks meet: a unique id, or host:port of rank 0"},

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -28,6 +29,11 @@ inline std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, 64 bits
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
+}
+
+// "1 rank", "2 ranks": for words whose plural ends in s.
+inline std::string counted(std::uint64_t number, std::string_view word) {
+  return std::to_string(number) + " " + std::string(word) + (number == 1 ? "" : "s");
 }
 
 // The number that the whole text is; nothing when it is anything else, or too large.

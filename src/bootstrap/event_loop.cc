@@ -57,7 +57,7 @@ EventLoop::EventLoop() : impl_(std::make_unique<Impl>()) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   impl_->thread = std::thread([impl = impl_.get()] {
-    pthread_setname_np(pthread_self(), "tutti-control");
+    pthread_setname_np(pthread_self(), kThreadName);
     impl->context.run();
   });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -16,6 +16,8 @@ namespace tutti {
 // thread. Nothing that runs on it may block, and what is posted or called back must not throw.
 class EventLoop {
  public:
+  static constexpr const char* kThreadName = "tutti-control";
+
   EventLoop();
   // Runs what was posted before, then ends the thread. In a forked child there is no such thread: nothing is touched.
   ~EventLoop();

@@ -10,13 +10,12 @@
 #include <iterator>
 #include <optional>
 
+#include "base/rank_limit.h"
 #include "base/text.h"
 #include "tutti/error.h"
 
 namespace tutti {
 namespace {
-
-constexpr int kMaxRanks = 65'000;
 
 std::string get(const Environment& environment, const char* variable) {
   const char* value = environment(variable);
@@ -99,17 +98,68 @@ void describe_mpich(Launch& launch, const Environment& environment) {
 
 struct Row {
   const char* launcher;
+  const char* starter;  // the command that sets these variables
   const char* rank;
   const char* ranks;
   const char* also;  // must be there too, since others use these names; null: nothing
   void (*describe)(Launch&, const Environment&);
 };
 constexpr std::array kRows = {
-    Row{"torchrun", "RANK", "WORLD_SIZE", "MASTER_ADDR", describe_torchrun},
-    Row{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr, describe_open_mpi},
-    Row{"MPICH", "PMI_RANK", "PMI_SIZE", nullptr, describe_mpich},
-    Row{"Slurm", "SLURM_PROCID", "SLURM_NTASKS", nullptr, describe_slurm},
+    Row{"torchrun", "torchrun", "RANK", "WORLD_SIZE", "MASTER_ADDR", describe_torchrun},
+    Row{"Open MPI", "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr, describe_open_mpi},
+    Row{"MPICH", "mpiexec", "PMI_RANK", "PMI_SIZE", nullptr, describe_mpich},
+    Row{"Slurm", "srun", "SLURM_PROCID", "SLURM_NTASKS", nullptr, describe_slurm},
 };
+
+// The numbers of a launcher all of whose variables are there.
+struct Numbers {
+  const Row* row = nullptr;
+  int rank = 0;
+  int ranks = 1;
+
+  std::string text() const {
+    return fmt::format("{}={} and {}={}, which {} sets", row->rank, rank, row->ranks, ranks, row->starter);
+  }
+};
+
+std::vector<Numbers> complete_numbers(const Config& config, const Environment& environment) {
+  std::vector<Numbers> found;
+  for (const Row& row : kRows) {
+    const std::string rank = get(environment, row.rank);
+    const std::string ranks = get(environment, row.ranks);
+    if (rank.empty() || ranks.empty()) continue;
+    if (row.also != nullptr && get(environment, row.also).empty() && !config.given(Setting::kCommId)) continue;
+    Numbers numbers{&row, 0, parse_number(row.ranks, ranks, 1, kMaxRanks)};
+    numbers.rank = parse_number(row.rank, rank, 0, numbers.ranks - 1);
+    found.push_back(numbers);
+  }
+  return found;
+}
+
+// Whether one launcher's variables may be there because the other one runs inside of it: torchrun's agent is started on
+// each host by srun or mpirun, and mpirun in a batch script of Slurm. A world of one rank is never taken for that: each
+// of many ranks could believe that it is alone.
+bool may_run_inside(const Numbers& inner, const Numbers& outer, const Environment& environment) {
+  if (inner.ranks == 1) return false;
+  const bool agent = inner.row->describe == describe_torchrun && !get(environment, "TORCHELASTIC_RUN_ID").empty();
+  return agent || outer.row->describe == describe_slurm;
+}
+
+Error contradiction(const Numbers& one, const Numbers& other) {
+  return Error(
+      ErrorCode::kInvalidSetting,
+      fmt::format("two launchers disagree about this process: {}, but {}. Unset those that are left of an outer "
+                  "launcher, or decide with TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_ID=host:port",
+                  one.text(), other.text()));
+}
+
+// Whether any launcher, or a person, has said something about ranks.
+bool says_anything(const Config& config, const Environment& environment) {
+  if (config.given(Setting::kCommId)) return true;
+  return std::ranges::any_of(kRows, [&](const Row& row) {
+    return !get(environment, row.rank).empty() || !get(environment, row.ranks).empty();
+  });
+}
 
 Error incomplete(const Environment& environment) {
   std::string found;
@@ -138,6 +188,7 @@ Launch from_settings(const Config& config) {
   }
   Launch launch;
   launch.launcher = kByHand;
+  launch.origin = "TUTTI_RANK and TUTTI_NRANKS say so";
   launch.rank = static_cast<int>(config.integer(Setting::kRank));
   launch.ranks = static_cast<int>(config.integer(Setting::kRanks));
   if (launch.rank >= launch.ranks) {
@@ -152,19 +203,27 @@ Launch from_settings(const Config& config) {
 
 Launch find_launch(const Config& config, const Environment& environment) {
   if (config.given(Setting::kRank) || config.given(Setting::kRanks)) return from_settings(config);
-  for (const Row& row : kRows) {
-    const std::string rank = get(environment, row.rank);
-    const std::string ranks = get(environment, row.ranks);
-    if (rank.empty() || ranks.empty()) continue;
-    if (row.also != nullptr && get(environment, row.also).empty() && !config.given(Setting::kCommId)) continue;
-    Launch launch;
-    launch.launcher = row.launcher;
-    launch.ranks = parse_number(row.ranks, ranks, 1, kMaxRanks);
-    launch.rank = parse_number(row.rank, rank, 0, launch.ranks - 1);
-    row.describe(launch, environment);
-    return launch;
+  const std::vector<Numbers> found = complete_numbers(config, environment);
+  if (found.empty()) {
+    if (says_anything(config, environment)) throw incomplete(environment);
+    Launch alone;
+    alone.origin = "no launcher has started it";
+    return alone;
   }
-  throw incomplete(environment);
+  const Numbers& first = found.front();
+  Launch launch;
+  launch.launcher = first.row->launcher;
+  launch.rank = first.rank;
+  launch.ranks = first.ranks;
+  launch.origin = first.text();
+  for (const Numbers& other : found) {
+    if (other.rank == first.rank && other.ranks == first.ranks) continue;
+    if (!may_run_inside(first, other, environment)) throw contradiction(first, other);
+    launch.origin += fmt::format(" inside of another launcher ({}={}, {}={})", other.row->rank, other.rank,
+                                 other.row->ranks, other.ranks);
+  }
+  first.row->describe(launch, environment);
+  return launch;
 }
 
 std::vector<std::string> hosts_of_open_mpi_uri(std::string_view uri) {

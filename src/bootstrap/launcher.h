@@ -19,7 +19,9 @@ inline constexpr const char* kByHand = "TUTTI_RANK";
 struct Launch {
   enum class Hosts { kUnknown, kOne, kSeveral };
 
-  std::string launcher;  // "Open MPI": for messages
+  std::string launcher;  // "Open MPI": for messages; "" where nobody has started several ranks
+  // Which variables gave the numbers: "RANK=1 and WORLD_SIZE=4, which torchrun sets".
+  std::string origin;
   int rank = 0;
   int ranks = 1;
   std::string job;  // the launcher's identity of this job, "" when it has none
@@ -29,8 +31,10 @@ struct Launch {
   std::vector<std::string> root_hosts;
 };
 
-// The first launcher whose variables are there (see membership.h). Pure but for MPICH, which has no identity of a job:
-// there the process at the other end of PMI_FD stands for it. Throws Error(kInvalidSetting) that names the variables.
+// The launcher whose variables are there (see membership.h); one rank of one where there are none of any. Pure but for
+// MPICH, which has no identity of a job: there the process at the other end of PMI_FD stands for it. Throws
+// Error(kInvalidSetting) that names the variables: where they are incomplete, and where those of two launchers
+// contradict each other.
 Launch find_launch(const Config& config, const Environment& environment);
 
 // "1968308224.0;tcp://192.0.2.2:54999;tcp6://[fd00::2]:40329" → 192.0.2.2, fd00::2: Open MPI's contact of mpirun.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "bootstrap/inherited_variables.h"
 #include "bootstrap/waiting_times.h"
 
 namespace tutti {
@@ -19,8 +20,8 @@ constexpr milliseconds kLongestAnswer(1000);
 }  // namespace
 
 struct MeetingWatch::State : std::enable_shared_from_this<State> {
-  State(EventLoop& loop, std::string whose, milliseconds limit)
-      : who(std::move(whose)), warning(limit), timer(loop), began(Clock::now()) {}
+  State(EventLoop& loop, std::string whose, milliseconds limit, std::string from)
+      : who(std::move(whose)), origin(std::move(from)), warning(limit), timer(loop), began(Clock::now()) {}
 
   void wait() {
     if (warning.count() == 0) return;
@@ -45,12 +46,18 @@ struct MeetingWatch::State : std::enable_shared_from_this<State> {
   void say(const std::string& why) {
     asked = false;
     const std::chrono::duration<double> waited = Clock::now() - began;
-    log_warn("{} has waited {:.1f} s {}", who, waited.count(), why);
+    std::string where_from;
+    if (!origin.empty()) {
+      const std::string inherited = inherited_variables_hint();
+      where_from = fmt::format(" ({}{}{})", origin, inherited.empty() ? "" : "; ", inherited);
+    }
+    log_warn("{} has waited {:.1f} s {}{}", who, waited.count(), why, where_from);
     ++lines;
     wait();
   }
 
   const std::string who;
+  const std::string origin;
   const milliseconds warning;
   Timer timer;
   const Clock::time_point began;
@@ -60,10 +67,10 @@ struct MeetingWatch::State : std::enable_shared_from_this<State> {
   int lines = 0;  // that were written
 };
 
-MeetingWatch::MeetingWatch(std::shared_ptr<Process> process, std::string who, milliseconds warning)
+MeetingWatch::MeetingWatch(std::shared_ptr<Process> process, std::string who, milliseconds warning, std::string origin)
     : process_(std::move(process)) {
   process_->loop().call([&] {
-    state_ = std::make_shared<State>(process_->loop(), std::move(who), warning);
+    state_ = std::make_shared<State>(process_->loop(), std::move(who), warning, std::move(origin));
     state_->wait();
   });
 }

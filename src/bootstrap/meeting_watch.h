@@ -16,8 +16,10 @@ class MeetingWatch {
   struct State;
 
  public:
-  // who: "communicator \"world\": rank 3". warning: 0: no lines.
-  MeetingWatch(std::shared_ptr<Process> process, std::string who, std::chrono::milliseconds warning);
+  // who: "communicator \"world\": rank 3". warning: 0: no lines. origin: where the rank's number comes from, if the
+  // program does not say it itself: lines end with that.
+  MeetingWatch(std::shared_ptr<Process> process, std::string who, std::chrono::milliseconds warning,
+               std::string origin = "");
   ~MeetingWatch();
   MeetingWatch(const MeetingWatch&) = delete;
   MeetingWatch& operator=(const MeetingWatch&) = delete;

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/net/interfaces.h"
+#include "base/rank_limit.h"
 #include "base/text.h"
 #include "base/users.h"
 #include "bootstrap/find_membership.h"
@@ -71,6 +72,15 @@ std::vector<HostPort> master_address(const Config& config, const Environment& en
   return {{std::string(trimmed(host)), static_cast<std::uint16_t>(*number + (taken ? 1 : 0))}};
 }
 
+// host:port, where the text has only a host; as it is if it has a port. An IPv6 address without brackets has none.
+std::string with_port(const std::string& text, std::int64_t port) {
+  const std::size_t colon = text.rfind(':');
+  const bool bracketed = text.starts_with('[');
+  if (bracketed ? text.ends_with(']') : colon == std::string::npos) return fmt::format("{}:{}", text, port);
+  if (!bracketed && text.find(':') != colon) return fmt::format("[{}]:{}", text, port);
+  return text;
+}
+
 // Whether rank 0's host can be this one. A name that does not resolve yet may turn out to be.
 bool may_be_here(const std::vector<HostPort>& roots, std::span<const InterfaceRecord> here) {
   bool resolved = false;
@@ -117,7 +127,7 @@ void meet_at(Membership& membership, std::vector<HostPort> roots, const Launch& 
       throw no_secret(fmt::format("rank 0 meets the others at {}, not on this host", place));
     meet_through_hand_out(membership, fmt::format("port {}", roots.front().port), secret);
     if (membership.rank == 0) {
-      log_warn(
+      log_info(
           "no TUTTI_SECRET: rank 0 listens on this host's loopback only and hands a random key to processes of this "
           "user; set TUTTI_SECRET on all ranks to use several hosts");
     }
@@ -176,6 +186,11 @@ Membership find_membership(const Config& config, const Environment& environment,
   membership.rank = launch.rank;
   membership.ranks = launch.ranks;
   membership.job = launch.job;
+  membership.origin = launch.origin;
+  if (membership.ranks == 1) {
+    log_info("a world of one rank: {}", launch.origin);
+    return membership;
+  }
 
   const std::string& id = config.text(Setting::kCommId);
   if (looks_like_id(id)) {
@@ -193,9 +208,11 @@ Membership find_membership(const Config& config, const Environment& environment,
           "to_text() gave, without quotes or blanks");
     }
     try {
-      roots = {HostPort::parse(id)};
+      roots = {HostPort::parse(config.given(Setting::kPort) ? with_port(id, config.integer(Setting::kPort)) : id)};
     } catch (const Error& error) {
-      throw Error(ErrorCode::kInvalidSetting, fmt::format("TUTTI_COMM_ID: {}", error.what()));
+      throw Error(ErrorCode::kInvalidSetting,
+                  fmt::format("TUTTI_COMM_ID: {}{}", error.what(),
+                              config.given(Setting::kPort) ? "" : "; TUTTI_PORT can give the port"));
     }
   } else {
     roots = master_address(config, environment);
@@ -226,6 +243,10 @@ Membership membership_from_environment(const Config& config) {
 Membership membership_from_id(const UniqueId& id, int rank, int ranks) {
   if (id.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "the unique id is empty: make one with UniqueId::create() on one rank");
+  }
+  if (ranks > kMaxRanks) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} ranks are not allowed: a communicator has at most {}", ranks, kMaxRanks));
   }
   if (ranks < 1 || rank < 0 || rank >= ranks) {
     throw Error(ErrorCode::kInvalidArgument,

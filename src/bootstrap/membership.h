@@ -36,9 +36,14 @@ struct Membership {
   bool root_listens = true;
 
   std::string name = "world";  // Options::name, for messages
+  // Where rank and ranks come from, for messages: Launch::origin; "" where the program says it itself.
+  std::string origin;
 };
 
-// Where the ranks and their number come from, the first that is complete:
+// Where the ranks and their number come from, the first that is complete. Those of two launchers that contradict each
+// other are an error, unless one runs inside of the other: torchrun's agent (TORCHELASTIC_RUN_ID) under mpirun or srun,
+// and mpirun in a job of Slurm, each with more than one rank. TUTTI_RANK and TUTTI_NRANKS decide. Without any of these
+// variables, and with TUTTI_NRANKS=1, the process is a world of one rank.
 //   TUTTI_RANK TUTTI_NRANKS              by hand
 //   RANK WORLD_SIZE with MASTER_ADDR     torchrun and its kin
 //   OMPI_COMM_WORLD_RANK …_SIZE          Open MPI

@@ -9,7 +9,6 @@
 
 namespace tutti {
 
-inline constexpr int kMaxRanks = 1 << 16;
 inline constexpr std::size_t kMaxAddresses = 64;
 inline constexpr std::size_t kMaxName = 256;
 

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/net/handshake.h"
 #include "base/open_sockets.h"
+#include "base/rank_limit.h"
 #include "base/text.h"
 #include "bootstrap/host.h"
 #include "bootstrap/waiting_times.h"
@@ -169,14 +170,15 @@ void Root::introduced(Guest& guest, std::span<const std::byte> payload) {
 // Why a rank does not belong to those who are here; "" when it does.
 std::string Root::disagreement(const Guest& guest) const {
   if (guest.ranks < 1 || guest.ranks > kMaxRanks || guest.rank < 0 || guest.rank >= guest.ranks) {
-    return fmt::format("{} says that there are {} ranks: ranks count from 0", describe(guest), guest.ranks);
+    return fmt::format("{} says that it is rank {} of {}: ranks count from 0, and there are at most {}",
+                       describe(guest), guest.rank, guest.ranks, kMaxRanks);
   }
   if (by_rank_.empty()) return "";
   const auto same = by_rank_.find(guest.rank);
   const Guest& other = guests_.at(same != by_rank_.end() ? same->second : by_rank_.begin()->second);
   if (guest.ranks != ranks_) {
-    return fmt::format("{} was started as one of {} ranks, {} as one of {}: start all with the same number",
-                       describe(guest), guest.ranks, describe(other), ranks_);
+    return fmt::format("{} was started as one of {}, {} as one of {}: start all with the same number", describe(guest),
+                       counted(static_cast<std::uint64_t>(guest.ranks), "rank"), describe(other), ranks_);
   }
   if (same != by_rank_.end()) {
     return fmt::format("a second rank {} came: {}, after {}: give every process a rank of its own", guest.rank,
@@ -294,8 +296,9 @@ std::string Root::waits() const {
 // Whoever is missing may be among them.
 std::string Root::turned_away() const {
   if (!listener_ || listener_->turned_away() == 0) return "";
-  return fmt::format("; {} connections were turned away, the last because {}", listener_->turned_away(),
-                     listener_->last_trouble());
+  const auto strangers = listener_->turned_away();
+  return fmt::format("; {} {} turned away, the last because {}", counted(strangers, "connection"),
+                     strangers == 1 ? "was" : "were", listener_->last_trouble());
 }
 
 void Root::expire() {

@@ -64,7 +64,7 @@ void SharedNode::call(const std::function<void(ControlNode&)>& work) {
 void SharedNode::meet(Membership membership, const Config& config, Health& health) {
   const Deadline deadline = Clock::now() + config.duration(Setting::kMeetTimeout);
   MeetingWatch watch(process_, fmt::format("communicator \"{}\": rank {}", membership.name, membership.rank),
-                     config.duration(Setting::kStallWarning));
+                     config.duration(Setting::kStallWarning), membership.origin);
   // Where rank 0 listens, the root is rank 0's: another rank of this process that comes first must not take it away.
   if (membership.rank == 0 || !membership.root_listens) root_ = RootServer::take_pending(membership.nonce);
   if (!root_ && membership.root_listens && membership.rank == 0) {

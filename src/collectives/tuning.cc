@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/rank_limit.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "collectives/registry.h"
@@ -143,8 +144,9 @@ void parse_choices(const Reader& reader, const Json& list, Tuning& tuning) {
   std::ranges::sort(tuning.choices, {}, key);
   const auto twice = std::ranges::adjacent_find(tuning.choices, {}, key);
   if (twice == tuning.choices.end()) return;
-  reader.fail(fmt::format("choices has two for {} of {} ranks on {} hosts from {} bytes", name(twice->collective),
-                          twice->ranks, twice->hosts, twice->from_bytes));
+  reader.fail(fmt::format("choices has two for {} of {} on {} from {} bytes", name(twice->collective),
+                          counted(static_cast<std::uint64_t>(twice->ranks), "rank"),
+                          counted(static_cast<std::uint64_t>(twice->hosts), "host"), twice->from_bytes));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/setting_advice.h"
 #include "base/store_barrier.h"
+#include "base/text.h"
 #include "collectives/fitting.h"
 #include "collectives/tuning.h"
 #include "communicator/links.h"
@@ -372,8 +373,9 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
     log_info("communicator \"{}\": links {}; in the own cache {:.1f} ns, copies {:.1f} bytes a ns", options.name,
              describe(measured), measured.line_ns, measured.copy_rate);
   }
-  log_info("communicator \"{}\": rank {} of {} ready in {:.1f} ms ({} hosts)", options.name, membership.rank,
-           membership.ranks, parts.setup_seconds * 1e3, parts.layout.hosts);
+  log_info("communicator \"{}\": rank {} of {} ready in {:.1f} ms ({})", options.name, membership.rank,
+           membership.ranks, parts.setup_seconds * 1e3,
+           counted(static_cast<std::uint64_t>(parts.layout.hosts), "host"));
   opening.now();
   return std::make_unique<Session>(std::move(parts));
 }

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "base/rank_limit.h"
+
 // Shared with device code: no containers, no exceptions, no host-only headers.
 #if defined(__CUDACC__)
 #define TUTTI_HOST_DEVICE __host__ __device__
@@ -39,7 +41,7 @@ inline constexpr PeerSet kMirrorChildren = 0xFFFA;  // its children in the secon
 inline constexpr PeerSet kGroupPeers = 0xFFF9;      // all other ranks of this rank's group on its host
 inline constexpr PeerSet kGroupRailPeers = 0xFFF8;  // the ranks with this rank's place in every other group
 inline constexpr PeerSet kFirstNamedSet = 0xFFF8;
-inline constexpr int kMaxRanks = kFirstNamedSet - 1;
+static_assert(kMaxRanks <= kFirstNamedSet, "a rank is no named set");
 // One reduction combines at most so many operands, the own source included.
 inline constexpr int kMaxOperands = 1024;
 

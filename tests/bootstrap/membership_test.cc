@@ -7,6 +7,8 @@
 #include <string>
 #include <thread>
 
+#include "base/log.h"
+#include "base/rank_limit.h"
 #include "bootstrap/find_membership.h"
 #include "bootstrap/hand_out.h"
 #include "bootstrap/id_text.h"
@@ -116,12 +118,15 @@ TEST(Membership, WithoutASecretRefusesAnotherHost) {
 
 TEST(Membership, SaysOnceWhatTheMissingSecretMeans) {
   const Variables root = kByHand + Variables{{"TUTTI_RANK", "0"}};
-  const auto logged = [](const Variables& variables) {
+  const auto logged = [](const Variables& variables, LogLevel level = LogLevel::kInfo) {
     testing::internal::CaptureStderr();
+    set_log_level(level);
     find(variables);
+    set_log_level(LogLevel::kWarn);
     return testing::internal::GetCapturedStderr();
   };
-  EXPECT_TRUE(contains(logged(root), "listens on this host's loopback only"));
+  EXPECT_TRUE(contains(logged(root), "INFO no TUTTI_SECRET: rank 0 listens on this host's loopback only"));
+  EXPECT_TRUE(logged(root, LogLevel::kWarn).empty()) << "nothing is wrong (B11)";
   EXPECT_TRUE(logged(kByHand).empty()) << "the others are silent";
   EXPECT_TRUE(logged(root + kSecret).empty());
   EXPECT_TRUE(contains(logged(root + Variables{{"TUTTI_ALLOW_UNAUTHENTICATED", "1"}}), "can join this job"));
@@ -207,7 +212,7 @@ TEST(Membership, PrefersTheInnermostLauncherAndItsOwnVariablesMost) {
 }
 
 TEST(Membership, ListsWhatItLookedForAndFound) {
-  const std::string nothing = refusal({});
+  const std::string nothing = refusal({{"TUTTI_COMM_ID", "10.1.0.1:4000"}});
   for (const char* variable : {"TUTTI_RANK", "TUTTI_NRANKS", "WORLD_SIZE", "MASTER_ADDR", "OMPI_COMM_WORLD_RANK",
                                "PMI_RANK", "SLURM_PROCID", "Found: none of these"}) {
     EXPECT_TRUE(contains(nothing, variable)) << variable;
@@ -307,6 +312,90 @@ TEST(Launcher, ReadsTheFirstOfSlurmsHosts) {
   EXPECT_EQ(first_slurm_host("rack[2,4]n[10-12].x,z"), "rack2n10.x");
   EXPECT_EQ(first_slurm_host("node[3"), "");
   EXPECT_EQ(first_slurm_host(""), "");
+}
+
+TEST(Membership, WithoutALauncherIsAWorldOfOneRank_B3) {
+  for (const Variables& variables : {Variables{}, Variables{{"TUTTI_RANK", "0"}, {"TUTTI_NRANKS", "1"}}, kSecret,
+                                     Variables{{"MASTER_ADDR", "10.1.0.1"}, {"MASTER_PORT", "29500"}}}) {
+    const Membership one = find(variables);
+    EXPECT_EQ(one.rank, 0);
+    EXPECT_EQ(one.ranks, 1);
+  }
+  // Half of a launcher's variables are a mistake.
+  EXPECT_TRUE(contains(refusal({{"SLURM_NTASKS", "8"}}), "SLURM_NTASKS=8"));
+  EXPECT_TRUE(contains(refusal({{"RANK", "1"}, {"WORLD_SIZE", "2"}}), "RANK=1 WORLD_SIZE=2"));
+  EXPECT_TRUE(contains(refusal({{"TUTTI_COMM_ID", "10.1.0.1:4000"}}), "TUTTI_RANK"));
+}
+
+TEST(Membership, HasOneLimitOfRanksWhereverTheyComeFrom_C2) {
+  const std::string many = std::to_string(kMaxRanks + 1);
+  EXPECT_TRUE(contains(refusal(kByHand + Variables{{"TUTTI_NRANKS", many}}), std::to_string(kMaxRanks)));
+  EXPECT_TRUE(contains(refusal(kOpenMpi + Variables{{"OMPI_COMM_WORLD_SIZE", many}}), std::to_string(kMaxRanks)));
+  const UniqueId id = UniqueId::create();
+  EXPECT_EQ(membership_from_id(id, 0, kMaxRanks).ranks, kMaxRanks);
+  for (const int ranks : {kMaxRanks + 1, 65'528, 65'536, 1 << 30}) {
+    try {
+      membership_from_id(id, 0, ranks);
+      ADD_FAILURE() << ranks;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      EXPECT_TRUE(contains(error.what(), "at most " + std::to_string(kMaxRanks))) << error.what();
+    }
+  }
+}
+
+TEST(Membership, TakesThePortFromItsOwnSettingWhereThePlaceHasNone_B3) {
+  const auto root = [](const std::string& place) {
+    return find(kByHand + kSecret + Variables{{"TUTTI_COMM_ID", place}, {"TUTTI_PORT", "29613"}}).roots.front();
+  };
+  EXPECT_EQ(root("localhost"), (HostPort{"localhost", 29613}));
+  EXPECT_EQ(root("10.1.0.1"), (HostPort{"10.1.0.1", 29613}));
+  EXPECT_EQ(root("[fd00::2]"), (HostPort{"fd00::2", 29613}));
+  EXPECT_EQ(root("fd00::2"), (HostPort{"fd00::2", 29613}));
+  EXPECT_EQ(root("10.1.0.1:4000"), (HostPort{"10.1.0.1", 4000})) << "a port of its own wins";
+  EXPECT_EQ(root("[fd00::2]:4000"), (HostPort{"fd00::2", 4000}));
+  EXPECT_TRUE(contains(refusal(kByHand + kSecret + Variables{{"TUTTI_COMM_ID", "localhost"}}), "TUTTI_PORT"));
+}
+
+// No guess: each of many ranks could believe that it is alone.
+TEST(Membership, RefusesLaunchersThatContradictEachOther_F86_B4) {
+  const Variables outer = {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "10.1.0.1"}, {"MASTER_PORT", "29500"}};
+  const Variables mpich = {{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}};
+  const Variables alone = {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}};
+  for (const auto& [variables, parts] :
+       {std::pair(outer + kOpenMpi,
+                  std::vector<std::string>{"RANK=0 and WORLD_SIZE=1, which torchrun sets",
+                                           "OMPI_COMM_WORLD_RANK=1 and OMPI_COMM_WORLD_SIZE=4, which mpirun"}),
+        std::pair(outer + Variables{{"WORLD_SIZE", "4"}} + kOpenMpi,
+                  std::vector<std::string>{"RANK=0 and WORLD_SIZE=4"}),
+        std::pair(kOpenMpi + mpich, std::vector<std::string>{"PMI_RANK=0 and PMI_SIZE=2, which mpiexec sets"}),
+        std::pair(outer + kSlurm, std::vector<std::string>{"SLURM_PROCID=1 and SLURM_NTASKS=4, which srun sets"}),
+        std::pair(alone + kSlurm, std::vector<std::string>{"OMPI_COMM_WORLD_SIZE=1", "SLURM_NTASKS=4"})}) {
+    const std::string message = refusal(variables + kSecret);
+    for (const std::string& part : parts) EXPECT_TRUE(contains(message, part)) << message;
+    EXPECT_TRUE(contains(message, "decide with TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_ID=host:port")) << message;
+    const Membership decided = find(variables + kByHand + kSecret);
+    EXPECT_EQ(decided.rank, 1);
+    EXPECT_EQ(decided.ranks, 4);
+  }
+}
+
+TEST(Membership, TakesTheInnerLauncherWhereThatIsCertain_F86_B4) {
+  // torchrun's agents, started on two hosts by srun or mpirun.
+  const Variables on_two = {{"SLURM_NTASKS", "2"}, {"SLURM_PROCID", "0"}};
+  const Membership torchrun = find(kTorchrun + kSlurm + on_two + kSecret);
+  EXPECT_EQ(torchrun.rank, 1);
+  EXPECT_EQ(torchrun.ranks, 4);
+  EXPECT_TRUE(contains(torchrun.origin, "RANK=1 and WORLD_SIZE=4, which torchrun sets inside of another launcher"));
+  EXPECT_TRUE(contains(torchrun.origin, "SLURM_PROCID=0, SLURM_NTASKS=2")) << torchrun.origin;
+  EXPECT_EQ(find(kTorchrun + kOpenMpi + Variables{{"OMPI_COMM_WORLD_SIZE", "2"}} + kSecret).ranks, 4);
+  // mpirun in a batch script of Slurm.
+  const Membership mpirun = find(kOpenMpi + kSlurm + Variables{{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}});
+  EXPECT_EQ(mpirun.rank, 1);
+  EXPECT_EQ(mpirun.ranks, 4);
+  // Launchers that agree: srun sets PMI's variables, too.
+  EXPECT_EQ(find(kSlurm + Variables{{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}} + kSecret).origin,
+            "PMI_RANK=1 and PMI_SIZE=4, which mpiexec sets");
 }
 
 }  // namespace

@@ -195,6 +195,41 @@ TEST_F(Launch, F22InterruptedSystemCallsDoNoHarm) {
   }
 }
 
+TEST_F(Launch, OfAProgramWithoutALauncherIsAWorldOfOneRank_B3) {
+  for (const Environment& variables : {Environment{}, Environment{{"TUTTI_RANK", "0"}, {"TUTTI_NRANKS", "1"}}}) {
+    ChildProcess alone(
+        {.command = worker({"join", "sums:1000", "destroy"}), .environment = variables, .place = place()});
+    ASSERT_TRUE(alone.wait(kPatience));
+    EXPECT_EQ(alone.code(), 0) << alone.text();
+    EXPECT_FALSE(contains(alone.text(), "WARN")) << alone.text();
+  }
+}
+
+// Slurm's variables without srun, as an interactive shell of an allocation has them.
+TEST_F(Launch, WaitingLinesSayWhereTheNumberOfRanksComesFrom_F86) {
+  ChildProcess process({.command = worker({"join"}),
+                        .environment = {{"SLURM_JOB_ID", "7"},
+                                        {"SLURM_PROCID", "0"},
+                                        {"SLURM_NTASKS", "8"},
+                                        {"SLURM_NNODES", "1"},
+                                        {"TUTTI_STALL_WARNING", "1"}},
+                        .place = place()});
+  EXPECT_TRUE(process.wait_for_text("SLURM_PROCID=0 and SLURM_NTASKS=8, which srun sets", kPatience)) << process.text();
+}
+
+// A program that a rank starts has the rank's variables, and waits for a job that has met already.
+TEST_F(Launch, AHelperThatInheritsARanksVariablesIsToldSo_F86) {
+  for (const int parent : {0, 1}) {
+    Job job(2, {"join", "sums:100"}, place(), {}, [&](int rank, Program& program) {
+      if (rank == parent) program.command.push_back("helper:TUTTI_STALL_WARNING=1 TUTTI_MEET_TIMEOUT=5");
+      program.command.insert(program.command.end(), {"sums:100", "destroy"});
+    });
+    EXPECT_TRUE(job.all_ended(0));
+    EXPECT_TRUE(contains(job.rank(parent).text(), "is a rank itself: this process has inherited its variables"))
+        << job.rank(parent).text();
+  }
+}
+
 void limit_descriptors(rlim_t soft, rlim_t hard) {
   const rlimit limit{soft, hard};
   ::setrlimit(RLIMIT_NOFILE, &limit);

@@ -41,7 +41,7 @@ class Refusals : public ProcessTest {
 };
 
 TEST_F(Refusals, NameTheVariableThatIsWrong) {
-  EXPECT_TRUE(contains(refusal({}), "TUTTI_RANK and TUTTI_NRANKS"));
+  EXPECT_TRUE(contains(refusal({{"SLURM_NTASKS", "2"}}), "TUTTI_RANK and TUTTI_NRANKS"));
   Environment incomplete = by_hand(0, 3);
   incomplete.erase("TUTTI_RANK");
   EXPECT_TRUE(contains(refusal(incomplete), "TUTTI_RANK"));

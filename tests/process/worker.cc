@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -88,6 +89,7 @@ class Worker {
         {"drop", &Worker::drop},
         {"exit", &Worker::exit_now},
         {"fail", &Worker::fail},
+        {"helper", &Worker::helper},
         {"hold", &Worker::hold},
         {"fork_check", &Worker::fork_check},
         {"fork_new", &Worker::fork_new},
@@ -182,6 +184,11 @@ class Worker {
     ::sigaction(SIGALRM, &action, nullptr);  // no SA_RESTART
     const itimerval interval{{0, std::stoi(microseconds)}, {0, std::stoi(microseconds)}};
     ::setitimer(ITIMER_REAL, &interval, nullptr);
+  }
+  // A program of this one's environment and some variables more, which makes a communicator as ranks do.
+  void helper(const std::string& variables) {
+    const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+    static_cast<void>(!std::system((variables + " " + program + " join").c_str()));
   }
   // As a daemon does; and whether nothing else has got these numbers since, which printing would then write into.
   void close_standard(const std::string&) {

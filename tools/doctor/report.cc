@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/rank_limit.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "tutti/error.h"
@@ -16,7 +17,6 @@ using Json = nlohmann::json;
 
 constexpr int kFormat = 1;
 constexpr int kDeepest = 8;  // what a report nests is 4 levels deep
-constexpr int kMostRanks = 65'000;
 constexpr std::size_t kMostOperations = 4096;
 constexpr std::size_t kLongestText = 2048;
 
@@ -120,7 +120,7 @@ Report parse_report(std::string_view file, std::string_view bytes) {
   const Json& communicator = reader.get(json, "communicator");
   report.name = reader.text_of(communicator, "name");
   report.id = reader.text_of(communicator, "id");
-  report.ranks = static_cast<int>(reader.integer_of(json, "ranks", 1, kMostRanks));
+  report.ranks = static_cast<int>(reader.integer_of(json, "ranks", 1, kMaxRanks));
   report.rank = static_cast<int>(reader.integer_of(json, "rank", 0, report.ranks - 1));
   report.host = reader.text_of(json, "host");
   report.pid = static_cast<long>(reader.integer_of(json, "pid", 0, INT32_MAX));
