@@ -110,7 +110,8 @@ class TUTTI_API Communicator {
 
   // After a failure: the survivors become a new communicator, in the order of their ranks here, without naming who died
   // and with new keys. All that call it before `patience` is over and live get the same members, or all fail: kTimeout
-  // names the ranks that live but did not call. This communicator stays failed.
+  // names the ranks that live but did not call. This communicator stays failed; calls of this rank that are pending end
+  // before, and no peer that was left behind changes its buffers any more (memory.h).
   Communicator shrink(std::chrono::milliseconds patience = std::chrono::seconds(30));
 
   int rank() const;

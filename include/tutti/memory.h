@@ -11,8 +11,10 @@ namespace tutti {
 // Throws Error(kSystem) that says how much was asked for and what is available.
 //
 // Peers also write into it while a call has it as its output. After a call that failed or was aborted its contents are
-// undefined, and may go on changing until the ranks that live have made a new communicator (shrink): put nothing new
-// there before. Freeing it is fine at any time: it is not handed out again while a peer may write there.
+// undefined, and may go on changing until shrink() or destroy() of that communicator has returned: put nothing new
+// there before. From then on it is the caller's alone, whatever a rank that was given up still does. (Where other ranks
+// are threads of this process, until they have all done so.) Freeing it is fine at any time: it is not handed out again
+// while a peer may write there.
 TUTTI_API void* allocate(std::size_t bytes);
 // REQUIRES: a pointer from allocate(), or null; no call that uses it is pending.
 TUTTI_API void deallocate(void* pointer);

@@ -45,6 +45,13 @@ class CollectiveCalls {
   // Checks the arguments, then makes a call that is not issued yet. Throws Error(kInvalidArgument).
   std::unique_ptr<Operation> prepare(const CollectiveArguments& arguments, std::chrono::milliseconds limit);
 
+  // After the communicator has failed and its calls have ended: what peers still write to this rank's outputs is no
+  // longer seen there. REQUIRES: its turn, or nobody else can have it. Throws Error(kSystem).
+  void take_back_outputs() {
+    executor_->withdraw();
+    executor_->take_back_outputs();
+  }
+
   TurnOrder& order() { return order_; }
   const Disagreements& disagreements() const { return disagreements_; }
 

@@ -144,7 +144,16 @@ void Session::destroy() {
     detail::StreamEngine::help_callers();
     waiter.pause();
   }
-  if (!health_->failed()) collectives_.disagreements().check_left_overs(last_call);
+  if (!health_->failed()) {
+    collectives_.disagreements().check_left_overs(last_call);
+  } else {
+    try {
+      collectives_.take_back_outputs();
+    } catch (const std::exception& error) {
+      log_warn("communicator \"{}\": outputs of calls that have failed may change while its peers live: {}", name(),
+               error.what());
+    }
+  }
   {
     const std::lock_guard lock(leaving_);
     left_ = true;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/config.h"
 #include "base/health.h"
 #include "bootstrap/control_plane.h"
@@ -73,6 +74,9 @@ class Session {
  private:
   // The others have gone on without this rank, because they heard nothing of it.
   bool was_given_up() const;
+  // Waits until no call of this rank writes anywhere any more, and leaves nothing to peers that do. REQUIRES: it has
+  // failed. Throws Error.
+  void end_failed_calls(Deadline deadline);
 
   Self self(const std::string& name) const;
   // Nobody asks this for anything any more: no survey, no report.

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/log.h"
 #include "communicator/session.h"
 #include "communicator/setup.h"
+#include "communicator/stream_engine.h"
+#include "executor/waiter.h"
 
 // How the survivors of a communicator make a new one: they agree on who they are, meet, and agree again when that comes
 // to nothing because somebody else died.
@@ -33,6 +36,30 @@ bool Session::was_given_up() const {
   return health_->failed() && health_->reason().code() == ErrorCode::kRemote && health_->reason().peer() == rank();
 }
 
+// Calls of other threads and of streams learn of the failure when they look next. Until then they may be in the midst
+// of a copy into a buffer of this rank, or of another one that has joined the survivors already.
+void Session::end_failed_calls(Deadline deadline) {
+  Waiter waiter(false);
+  std::optional<std::uint64_t> turn;
+  while (!context_.outstanding().none() || !(turn = collectives_.order().try_take())) {
+    if (Clock::now() >= deadline) {
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("shrink of communicator \"{}\": calls of this rank that have failed do not end: do their "
+                              "streams wait for a callback?",
+                              name()));
+    }
+    detail::StreamEngine::help_callers();
+    waiter.pause();
+  }
+  try {
+    collectives_.take_back_outputs();
+  } catch (...) {
+    collectives_.order().pass(*turn);
+    throw;
+  }
+  collectives_.order().pass(*turn);
+}
+
 std::unique_ptr<Session> Session::shrink(milliseconds patience) {
   context_.check_usable("shrink");
   Options options = options_;
@@ -40,6 +67,8 @@ std::unique_ptr<Session> Session::shrink(milliseconds patience) {
   const Deadline deadline = deadline_after(patience);
   if (ranks() == 1) return open_session({}, config_, options);
 
+  bool ended = health_->failed();
+  if (ended) end_failed_calls(deadline);
   const std::unique_ptr<SurvivorCall> call = control_->call_survivors(config_, deadline);
   std::unique_ptr<Session> session;
   while (true) {
@@ -55,6 +84,10 @@ std::unique_ptr<Session> Session::shrink(milliseconds patience) {
     }
     try {
       session = open_session(*membership, within(config_, deadline), options);
+      if (!ended && health_->failed()) {
+        end_failed_calls(deadline);
+        ended = true;
+      }
       if (call->opened()) return session;
       if (Clock::now() >= deadline) {
         throw Error(ErrorCode::kTimeout,

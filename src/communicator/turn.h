@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/sync.h"
 #include "transport/shm/sleepers.h"
@@ -18,6 +19,11 @@ class TurnOrder {
 
   // The next number, from 0.
   std::uint64_t take() { return take_number(next_); }
+  // The same if that number is called at once, because all before have ended.
+  std::optional<std::uint64_t> try_take() {
+    const std::uint64_t number = observe(called_);  // published by pass()
+    return claim(next_, number, number + 1) ? std::optional(number) : std::nullopt;
+  }
   bool is_called(std::uint64_t number) const { return observe(called_) == number; }  // published by pass()
   // The holder of the number that is called has ended.
   void pass(std::uint64_t number) {

@@ -65,7 +65,8 @@ struct Call {
   std::size_t longest_chunk = 0;        // bytes
   bool streams_output = false;          // its buffers are larger than the caches: what is stored there is not kept
   int looks_left = 0;                   // for outputs of peers who have not begun, before values are sent without them
-  bool lends_output = false;            // peers are told where the output lies, and may write there
+  bool lends_output = false;            // peers are told where the output lies, and may write there …
+  SharedHeap::Location lent;            // … to these whole pages of it: nothing else lies on them
   bool read_in_place = false;           // some message is read out of the caller's buffer: wait for its acknowledgement
 
   // The signature of messages that come from a peer.

@@ -48,6 +48,9 @@ class Executor {
   // After a call has failed: from now on no transport writes to the caller's buffers, and no peer believes what it
   // reads there. REQUIRES: the communicator has failed, or does at once.
   virtual void withdraw() = 0;
+  // After that: from now on nothing that peers still write is seen in outputs of calls that have failed. REQUIRES: no
+  // call is under way. Throws Error(kSystem) where there is not enough memory for that.
+  virtual void take_back_outputs() = 0;
 };
 
 // What an executor works on. Everything outlives it.

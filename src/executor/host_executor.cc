@@ -12,6 +12,7 @@
 #include "executor/straight_line.h"
 #include "schedule/data_map.h"
 #include "transport/messages.h"
+#include "transport/shm/pages.h"
 #include "transport/shm/registered_memory.h"
 #include "transport/slot_ring.h"
 
@@ -85,9 +86,17 @@ bool overwrites_first_block(const Call& call, const DataMap& data) {
   return reduces(call.plan->algorithm().collective) || data.output_source(0) != layout.rank;
 }
 
-// Whether messages have room to say where peers may write in it.
-bool can_be_lent(const SharedHeap::Location& output) {
-  return output.missing <= std::numeric_limits<std::uint16_t>::max() && output.end / Notes::kEndUnit < Notes::kNoEnd;
+// The whole pages of an output of so many bytes: what peers may write to, if messages have room to say where it is. The
+// caller's other data on the first and the last page would change its place with them (take_back_outputs()).
+std::optional<SharedHeap::Location> pages_to_lend(SharedHeap::Location output, std::size_t bytes) {
+  const std::uint64_t begin = round_up(output.anchor, page_size());
+  const std::uint64_t end = round_down(std::min(output.end, output.offset + bytes), page_size());
+  output.missing += begin - output.anchor;
+  if (begin >= end || output.missing > std::numeric_limits<std::uint16_t>::max()) return std::nullopt;
+  if (end / Notes::kEndUnit > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
+  output.anchor = begin;
+  output.end = end;
+  return output;
 }
 
 }  // namespace
@@ -154,9 +163,15 @@ void HostExecutor::find_buffers(Call& call) {
       call.shared_output = find_shared(call.output, call.output_bytes, overwrites_first_block(call, data));
     }
   }
-  call.lends_output = call.plan->writes() && call.shared_output && can_be_lent(*call.shared_output);
   lent_.reset();
-  if (call.lends_output) lent_ = Lent{*call.shared_output, call.sequence};
+  call.lends_output = false;
+  if (call.plan->writes() && call.shared_output) {
+    if (const auto pages = pages_to_lend(*call.shared_output, call.output_bytes)) {
+      call.lends_output = true;
+      call.lent = *pages;
+      lent_ = Lent{*pages, call.output + (pages->anchor - pages->offset), call.sequence};
+    }
+  }
   if (call.plan->writes_unasked() && notice_ != nullptr) {
     announce_output(*notice_, call, channels_.front()->endpoints());
   }
@@ -374,7 +389,7 @@ void HostExecutor::set_distance() {
 HostExecutor::~HostExecutor() {
   for (const Lent& lent : held_) {
     // A peer that has never said so may still write: then nobody gets that memory again.
-    if (peers_have_ended(lent.sequence)) SharedHeap::of_process().release(lent.output);
+    if (peers_have_ended(lent.sequence)) SharedHeap::of_process().release(lent.pages);
   }
 }
 
@@ -389,7 +404,7 @@ bool HostExecutor::peers_have_ended(std::uint64_t sequence) const {
 
 void HostExecutor::withdraw() {
   if (lent_) {
-    SharedHeap::of_process().hold(lent_->output);
+    SharedHeap::of_process().hold(lent_->pages);
     held_.push_back(*lent_);
     lent_.reset();
   }
@@ -397,6 +412,15 @@ void HostExecutor::withdraw() {
   for (const auto& channel : channels_) {
     for (Endpoint& endpoint : channel->endpoints()) {
       if (endpoint.transport != nullptr) endpoint.transport->withdraw(endpoint);
+    }
+  }
+}
+
+void HostExecutor::take_back_outputs() {
+  for (const Lent& lent : held_) {
+    if (peers_have_ended(lent.sequence)) continue;
+    if (!SharedHeap::of_process().renew(lent.address, lent.pages)) {
+      RegisteredMemory::of_process().renew(lent.address, lent.pages);
     }
   }
 }

@@ -48,6 +48,7 @@ class HostExecutor final : public Executor {
   int first_awaited(const Call& call) const override;
   const Mismatch& mismatch() const override { return mismatch_; }
   void withdraw() override;
+  void take_back_outputs() override;
 
  private:
   // How often a step that is tried for the first time looks for a message that is late: a microsecond or two, in which
@@ -88,9 +89,10 @@ class HostExecutor final : public Executor {
   const Neighbours neighbours_;
   const int looks_;  // kFirstLooks, where nobody else needs the processor meanwhile
   Mismatch mismatch_;
-  // An output that peers may write to until they have ended a call.
+  // Pages of an output that peers may write to until they have ended a call.
   struct Lent {
-    SharedHeap::Location output;
+    SharedHeap::Location pages;
+    std::byte* address;  // of the first of them
     std::uint64_t sequence;
   };
   std::optional<Lent> lent_;  // by the call under way

@@ -18,11 +18,11 @@ bool is_mapped(Endpoint& endpoint, std::uint64_t segment) {
 
 void describe_output(const Call& call, Notes& notes) {
   if (call.in_place) notes.flags |= Notes::kInPlace;
-  const SharedHeap::Location& output = *call.shared_output;
+  const SharedHeap::Location& output = call.lent;
   notes.output_segment = static_cast<std::uint8_t>(output.segment);
   notes.output_offset = output.offset;
   notes.output_missing = static_cast<std::uint16_t>(output.missing);
-  notes.output_end = output.registered ? static_cast<std::uint32_t>(output.end / Notes::kEndUnit) : Notes::kNoEnd;
+  notes.output_end = static_cast<std::uint32_t>(output.end / Notes::kEndUnit);
 }
 
 void announce_output(Line& notice, const Call& call, std::span<Endpoint> peers) {

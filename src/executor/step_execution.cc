@@ -268,7 +268,7 @@ std::byte* StepExecution::target_at(const Endpoint& endpoint) const {
       call_.binding.first(Space::kOutput, step_.destination, cursor_.round) * call_.element_bytes;
   const std::uint64_t offset = notes.output_offset + first;
   if (first < notes.output_missing) return nullptr;
-  if (notes.output_end != Notes::kNoEnd && offset + bytes_ > notes.output_end * Notes::kEndUnit) return nullptr;
+  if (offset + bytes_ > notes.output_end * Notes::kEndUnit) return nullptr;
   return endpoint.segments->resolve({notes.output_segment, offset}, bytes_);
 }
 

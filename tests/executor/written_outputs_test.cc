@@ -10,6 +10,7 @@
 #include "collectives/registry.h"
 #include "executor/guarded_call.h"
 #include "support/world.h"
+#include "transport/shm/pages.h"
 #include "transport/shm/shared_heap.h"
 
 namespace tutti {
@@ -26,6 +27,7 @@ CallSetup shared_copy(int root) {
   return {find_algorithm(Collective::kBroadcast, "shared_copy"), root, kCount, true, 16 * 1024, 1, Buffers::kShared};
 }
 constexpr std::uint64_t kRounds = 5;
+constexpr std::uint64_t kWritten = kRounds - 1;  // the last chunk ends on a page that has something else on it
 
 std::uint64_t written(World& world, int from, int to) { return world.channel(from, 0).endpoint(to).segments->writes(); }
 
@@ -80,7 +82,7 @@ TEST(WrittenOutputs, AreWrittenForRanksThatOnlyReceive) {
     const int root = sequence == 2 ? 1 : 0;
     const std::uint64_t before = written(world, root, 1 - root);
     ASSERT_EQ(run(world, std::vector<CallSetup>(2, shared_copy(root)), sequence), "");
-    EXPECT_EQ(written(world, root, 1 - root) - before, kRounds);
+    EXPECT_EQ(written(world, root, 1 - root) - before, kWritten);
   }
   // The other half is read where the root has it, now that this rank has mapped it.
   EXPECT_GT(world.channel(1, 0).endpoint(0).segments->reads(), 0u);
@@ -101,7 +103,7 @@ TEST(WrittenOutputs, AreLeftToRanksThatReceiveWhereTheRootHasAnOutputToWrite) {
   setups[0].buffers = Buffers::kPrivate;
   setups[1].buffers = Buffers::kShared;
   ASSERT_EQ(run(world, setups, 7), "");
-  EXPECT_EQ(written(world, 0, 1), kRounds);
+  EXPECT_EQ(written(world, 0, 1), kWritten);
 }
 
 TEST(WrittenOutputs, AreNotWaitedForWhereARankIsLate) {
@@ -115,7 +117,7 @@ TEST(WrittenOutputs, AreNotWaitedForWhereARankIsLate) {
   Call* const calls[] = {&root.call(), &late.call()};
   ASSERT_TRUE(world.drive(calls));
   EXPECT_EQ(root.problem() + late.problem(), "");
-  EXPECT_EQ(written(world, 0, 1), kRounds - 2);
+  EXPECT_EQ(written(world, 0, 1), kWritten - 2);
 }
 
 TEST(WrittenOutputs, AreNotThoseOfAnotherCall) {
@@ -151,6 +153,31 @@ TEST(WrittenOutputs, AreNotWhereADamagedPeerSays) {
   ASSERT_TRUE(world.drive(calls));
   EXPECT_EQ(root.problem() + damaged.problem(), "");
   EXPECT_EQ(written(world, 0, 1), before);
+}
+
+// What lies beside an output would move with it when its pages are replaced.
+TEST(WrittenOutputs, AreWholePagesOfTheOutput_D2) {
+  World world(2, {});
+  for (const std::size_t count : {1'500, 3'000, 40'000}) {
+    CallSetup setup = two_shot();
+    setup.count = count;
+    GuardedCall part(world, 0, setup, 1);
+    part.start();
+    const Call& call = part.call();
+    ASSERT_TRUE(call.shared_output);
+    const std::size_t page = page_size();
+    const std::uint64_t begin = call.shared_output->offset;
+    const std::uint64_t end = begin + count * sizeof(float);
+    if (round_up(begin, page) >= round_down(end, page)) {
+      EXPECT_FALSE(call.lends_output);
+      continue;
+    }
+    ASSERT_TRUE(call.lends_output);
+    EXPECT_EQ(call.lent.anchor, round_up(begin, page));
+    EXPECT_EQ(call.lent.end, round_down(end, page));
+    EXPECT_EQ(call.lent.offset, begin);
+    EXPECT_EQ(call.lent.offset + call.lent.missing, call.lent.anchor);
+  }
 }
 
 // Whether the peers hear of it in messages or in a notice.

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
@@ -162,6 +163,20 @@ TEST_F(Shrink, GoesOnWithoutAStoppedRankAndTellsItLater) {
     ASSERT_TRUE(job->rank(victim).wait(kPatience)) << job->rank(victim).text();
     EXPECT_EQ(job->rank(victim).code(), 3) << job->rank(victim).text();
     EXPECT_TRUE(contains(told_error(job->rank(victim)).message, "without")) << job->rank(victim).text();
+  }
+}
+
+// Wherever a rank that was given up still writes: the survivors' buffers are theirs.
+TEST_F(Shrink, KeepsWhatIsPutThereAfterwardsFromARankThatWasGivenUp_D2) {
+  for (const std::string memory : {"library", "registered"}) {
+    for (const std::string end : {"shrink", "destroy"}) {
+      const std::string meeting_place = directory() + "/" + memory + "_" + end;
+      ASSERT_TRUE(std::filesystem::create_directory(meeting_place));
+      const auto job = start({"join", "late_writes:" + memory + ":" + end + ":" + meeting_place}, kShm, {},
+                             {{"TUTTI_ALGO", "all_reduce:two_shot"}});
+      if (!job->all_ended(0)) return;
+      for (int rank = 0; rank < kRanks - 1; ++rank) EXPECT_TRUE(contains(job->rank(rank).text(), "not changed"));
+    }
   }
 }
 

@@ -28,6 +28,7 @@
 
 #include "process/checks.h"
 #include "process/forks.h"
+#include "process/late_writes.h"
 #include "support/threads.h"
 #include "tutti/tutti.h"
 
@@ -97,6 +98,7 @@ class Worker {
         {"fork_storm", &Worker::fork_storm},
         {"join", &Worker::join},
         {"join_id", &Worker::join_id},
+        {"late_writes", &Worker::late_writes},
         {"library", &Worker::library},
         {"listen", &Worker::listen},
         {"loop", &Worker::loop},
@@ -345,6 +347,14 @@ class Worker {
   void exit_now(const std::string& status) { std::exit(std::stoi(status)); }
   void throw_error(const std::string&) { throw 1; }  // nobody catches it
   void list_left(const std::string&);
+  // "library" or "registered", "shrink" or "destroy", and where the ranks meet: "memory:end:directory".
+  void late_writes(const std::string& how) {
+    const std::size_t first = how.find(':');
+    const std::size_t second = how.find(':', first + 1);
+    check_late_writes(world(), how.substr(0, first) == "library" ? Memory::kLibrary : Memory::kRegistered,
+                      how.substr(first + 1, second - first - 1) == "shrink", how.substr(second + 1));
+    say("not changed");
+  }
   void fork_check(const std::string&) { check_forked_child(world()); }
   void fork_new(const std::string& meeting_place) { check_communicator_of_children(meeting_place); }
   void fork_sleeper(const std::string& ms) { tutti::fork_sleeper(std::stoi(ms)); }

@@ -1,10 +1,15 @@
 #include "transport/shm/pages.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
+
+#include "base/log.h"
 
 namespace tutti {
 namespace {
@@ -53,6 +58,30 @@ std::string describe(HugePages pages) {
   }
   return std::string("buffers have no huge pages: the kernel gives none to shared memory (echo advise > ") + kFolder +
          "shmem_enabled lets it)";
+}
+
+bool map_over(void* address, std::size_t bytes, PageSource source) {
+  void* const mapped = ::mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, source.fd,
+                              static_cast<off_t>(source.offset));
+  if (mapped == MAP_FAILED) return false;
+  if (shared_huge_pages() != HugePages::kNever) ::madvise(address, bytes, MADV_HUGEPAGE);
+  return true;
+}
+
+bool replace_pages(void* address, std::size_t bytes, PageSource fresh, PageSource old) {
+  if (map_over(address, bytes, fresh)) return true;
+  const int error = errno;
+  if (!map_over(address, bytes, old)) {
+    log_line(LogLevel::kError, "the kernel took shared memory away and does not give it back: no way to go on");
+    std::abort();
+  }
+  errno = error;
+  return false;
+}
+
+void punch_hole(PageSource source, std::size_t bytes) {
+  ::fallocate(source.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(source.offset),
+              static_cast<off_t>(bytes));
 }
 
 MappedMemory map_shared(int fd, std::size_t bytes) {

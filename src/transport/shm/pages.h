@@ -29,6 +29,20 @@ HugePages shared_huge_pages(std::string_view all_sizes, std::string_view this_si
 // One line: what it is, and how to change it.
 std::string describe(HugePages pages);
 
+// Where pages of shared memory come from.
+struct PageSource {
+  int fd = -1;
+  std::size_t offset = 0;
+};
+// Puts pages in place of what is mapped at this address, in one step, huge ones where the kernel gives any. False: it
+// cannot be done, errno says why, and some kernels have taken away what was there.
+bool map_over(void* address, std::size_t bytes, PageSource source);
+// The same where pages of `old` lie, which are still there when it cannot be done. Where the kernel gives neither, the
+// process ends.
+bool replace_pages(void* address, std::size_t bytes, PageSource fresh, PageSource old);
+// Gives the memory of these pages back to the system: they are zero from now on, and their addresses stay.
+void punch_hole(PageSource source, std::size_t bytes);
+
 // Maps shared memory where its own huge pages can be mapped as such, if it is long enough to have some. No mapping:
 // errno says why.
 MappedMemory map_shared(int fd, std::size_t bytes);

@@ -107,31 +107,53 @@ RegisteredMemory::Pages RegisteredMemory::add(void* memory, std::size_t bytes) {
   }
   if (known < end) refuse(memory, bytes, fmt::format("there is no memory at {:#x}: was it freed?", known));
 
-  SharedHeap& heap = SharedHeap::of_process();
-  Entry entry;
-  entry.bytes = end - begin;
-  entry.shared = heap.allocate_for(begin, entry.bytes);
+  const Piece piece = allocate_piece(begin, end);
   try {
-    entry.location = *heap.find(entry.shared, entry.bytes);
-    entry.descriptor = heap.offer(entry.location.segment).descriptor;
-    struct stat status {};
-    if (::fstat(entry.descriptor, &status) != 0) {
-      throw Error(ErrorCode::kSystem, fmt::format("cannot inspect shared memory: {}", std::strerror(errno)));
-    }
-    entry.inode = status.st_ino;
-    const auto place = entries_.emplace(begin, entry).first;
+    Entry entry;
+    entry.bytes = end - begin;
+    entry.pieces.push_back(piece);
+    entry.blocks.push_back(piece.shared);
+    const auto place = entries_.emplace(begin, std::move(entry)).first;
     try {
-      share(begin, entry);
-      ranges_.insert({begin, end, entry.location.segment, entry.location.offset});
+      ranges_.make_room(1);
+      share(piece);
     } catch (...) {
       entries_.erase(place);
       throw;
     }
   } catch (...) {
-    heap.deallocate(entry.shared);
+    SharedHeap::of_process().deallocate(piece.shared);
     throw;
   }
-  return {static_cast<std::byte*>(pointer_to(begin)), entry.bytes};
+  ranges_.insert({begin, end, piece.segment, piece.offset});
+  return {static_cast<std::byte*>(pointer_to(begin)), end - begin};
+}
+
+// Memory of the heap for pages at these addresses.
+RegisteredMemory::Piece RegisteredMemory::allocate_piece(std::uintptr_t begin, std::uintptr_t end) {
+  SharedHeap& heap = SharedHeap::of_process();
+  Piece piece{.begin = begin, .end = end, .shared = heap.allocate_for(begin, end - begin)};
+  const SharedHeap::Location location = *heap.find(piece.shared, end - begin);
+  piece.segment = location.segment;
+  piece.offset = location.offset;
+  piece.descriptor = heap.offer(location.segment).descriptor;
+  struct stat status {};
+  if (::fstat(piece.descriptor, &status) != 0) {
+    const int error = errno;
+    heap.deallocate(piece.shared);
+    throw Error(ErrorCode::kSystem, fmt::format("cannot inspect shared memory: {}", std::strerror(error)));
+  }
+  piece.inode = status.st_ino;
+  return piece;
+}
+
+RegisteredMemory::Piece RegisteredMemory::Piece::part(std::uintptr_t first, std::uintptr_t last) const {
+  Piece some = *this;
+  some.begin = std::max(begin, first);
+  some.end = std::min(end, last);
+  some.shared += some.begin - begin;
+  some.offset += some.begin - begin;
+  return some;
 }
 
 void RegisteredMemory::refuse_overlap(std::uintptr_t begin, std::uintptr_t end) const {
@@ -146,50 +168,51 @@ void RegisteredMemory::refuse_overlap(std::uintptr_t begin, std::uintptr_t end) 
 }
 
 // The same contents at the same address, in one step: who reads meanwhile sees no difference.
-void RegisteredMemory::share(std::uintptr_t begin, const Entry& entry) {
-  std::memcpy(entry.shared, pointer_to(begin), entry.bytes);
-  void* const mapped = ::mmap(pointer_to(begin), entry.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                              entry.descriptor, static_cast<off_t>(entry.location.offset));
-  if (mapped == MAP_FAILED) {
+void RegisteredMemory::share(const Piece& piece) {
+  const std::uintptr_t begin = piece.begin;
+  const std::size_t bytes = piece.end - begin;
+  std::memcpy(piece.shared, pointer_to(begin), bytes);
+  if (!map_over(pointer_to(begin), bytes, piece.source(begin))) {
     const int error = errno;
     // Some kernels have taken away what was there before they find out that they cannot.
     void* const again =
-        ::mmap(pointer_to(begin), entry.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        ::mmap(pointer_to(begin), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     if (again == MAP_FAILED) {
       log_line(LogLevel::kError, "the kernel took registered memory away and does not give it back: no way to go on");
       std::abort();
     }
-    std::memcpy(pointer_to(begin), entry.shared, entry.bytes);
+    std::memcpy(pointer_to(begin), piece.shared, bytes);
     throw Error(ErrorCode::kSystem, fmt::format("cannot register {} bytes at {:#x}: mapping them failed ({}; sysctl "
                                                 "vm.max_map_count bounds the mappings of a process)",
-                                                entry.bytes, begin, std::strerror(error)));
+                                                bytes, begin, std::strerror(error)));
   }
 #if defined(MADV_POPULATE_WRITE)
-  ::madvise(pointer_to(begin), entry.bytes, MADV_POPULATE_WRITE);  // saves page faults
+  ::madvise(pointer_to(begin), bytes, MADV_POPULATE_WRITE);  // saves page faults
 #endif
 }
 
-// The pieces of a registration that are still mapped to its memory, cut to its size.
-std::vector<Mapping> RegisteredMemory::what_is_left(std::uintptr_t begin, const Entry& entry) {
-  std::vector<Mapping> left = own_mappings(begin, begin + entry.bytes);
-  std::erase_if(left, [&](const Mapping& mapping) {
-    return mapping.inode != entry.inode || !mapping.name.starts_with("/memfd:tutti") ||
-           mapping.offset - mapping.begin != entry.location.offset - begin;
-  });
-  for (Mapping& mapping : left) {
-    mapping.begin = std::max(mapping.begin, begin);
-    mapping.end = std::min(mapping.end, begin + entry.bytes);
+// The parts of a registration's pieces that are still mapped to its memory.
+std::vector<RegisteredMemory::Piece> RegisteredMemory::what_is_left(std::uintptr_t begin, const Entry& entry) {
+  std::vector<Piece> left;
+  for (const Mapping& mapping : own_mappings(begin, begin + entry.bytes)) {
+    if (!mapping.name.starts_with("/memfd:tutti")) continue;
+    for (const Piece& piece : entry.pieces) {
+      if (mapping.inode != piece.inode || mapping.offset - mapping.begin != piece.offset - piece.begin) continue;
+      if (mapping.begin < piece.end && mapping.end > piece.begin) {
+        left.push_back(piece.part(mapping.begin, mapping.end));
+      }
+    }
   }
   return left;
 }
 
 // Puts private pages with the same contents in place of these, in one step.
-void RegisteredMemory::make_private(const Mapping& pages, const Entry& entry, std::uintptr_t begin) {
+void RegisteredMemory::make_private(const Piece& pages, const Entry& entry) {
   const std::size_t bytes = pages.end - pages.begin;
   void* const copy = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy != MAP_FAILED) {
     const bool inherited = entry.made_in != fork_generation();
-    std::memcpy(copy, inherited ? pointer_to(pages.begin) : entry.shared + (pages.begin - begin), bytes);
+    std::memcpy(copy, inherited ? pointer_to(pages.begin) : pages.shared, bytes);
     if (::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pointer_to(pages.begin)) != MAP_FAILED) return;
     ::munmap(copy, bytes);
   }
@@ -206,13 +229,13 @@ void RegisteredMemory::remove(std::byte* memory) {
   }
   const Entry entry = found->second;
   std::size_t left = 0;
-  for (const Mapping& pages : what_is_left(begin, entry)) {
-    make_private(pages, entry, begin);
+  for (const Piece& pages : what_is_left(begin, entry)) {
+    make_private(pages, entry);
     left += pages.end - pages.begin;
   }
-  if (entry.made_in == fork_generation()) ranges_.erase(begin);
+  if (entry.made_in == fork_generation()) ranges_.replace(begin, begin + entry.bytes, {});
   entries_.erase(found);
-  SharedHeap::of_process().deallocate(entry.shared);
+  for (std::byte* const block : entry.blocks) SharedHeap::of_process().deallocate(block);
   if (left < entry.bytes) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("memory at {}: {}", static_cast<void*>(memory), there_is(entry.bytes, left)));
@@ -258,8 +281,9 @@ bool RegisteredMemory::is_there(const SharedHeap::Location& location, const void
   const std::lock_guard lock(process_lock(ProcessLock::kRegistrations));
   const auto after = entries_.upper_bound(reinterpret_cast<std::uintptr_t>(own(first)));
   if (after == entries_.begin()) return false;
-  const auto& [begin, entry] = *std::prev(after);
-  ranges_.erase(begin);
+  auto& [begin, entry] = *std::prev(after);
+  ranges_.replace(begin, begin + entry.bytes, {});
+  entry.forgotten = true;
   log_warn("memory at {:#x}: {}", begin, there_is(entry.bytes, 0));
   return false;
 }
@@ -273,9 +297,62 @@ void RegisteredMemory::check(const void* pointer, std::size_t bytes) {
   if (after == entries_.begin()) return;
   const auto& [begin, entry] = *std::prev(after);
   std::size_t left = 0;
-  for (const Mapping& pages : what_is_left(begin, entry)) left += pages.end - pages.begin;
+  for (const Piece& pages : what_is_left(begin, entry)) left += pages.end - pages.begin;
   if (left == entry.bytes) return;
   throw Error(ErrorCode::kInvalidArgument, fmt::format("memory at {:#x}: {}", begin, there_is(entry.bytes, left)));
+}
+
+void RegisteredMemory::renew(std::byte* address, const SharedHeap::Location& pages) {
+  const std::lock_guard lock(process_lock(ProcessLock::kRegistrations));
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  const std::uintptr_t end = begin + (pages.end - pages.anchor);
+  for (auto& [first, entry] : entries_) {
+    if (first >= end || first + entry.bytes <= begin || entry.forgotten || entry.made_in != fork_generation()) continue;
+    for (const Piece& left : what_is_left(first, entry)) {
+      if (left.begin >= end || left.end <= begin) continue;
+      const Piece part = left.part(begin, end);
+      if (part.segment != pages.segment || part.offset != pages.anchor + (part.begin - begin)) continue;
+      renew_piece(first, entry, part);
+    }
+  }
+}
+
+void RegisteredMemory::renew_piece(std::uintptr_t begin, Entry& entry, const Piece& old) {
+  const std::size_t bytes = old.end - old.begin;
+  entry.blocks.reserve(entry.blocks.size() + 1);
+  const Piece fresh = allocate_piece(old.begin, old.end);
+  try {
+    std::vector<Piece> pieces;
+    std::vector<RegisteredRanges::Range> ranges;
+    const auto add = [&](const Piece& piece) {
+      if (piece.begin >= piece.end) return;
+      pieces.push_back(piece);
+      ranges.push_back({piece.begin, piece.end, piece.segment, piece.offset});
+    };
+    for (const Piece& piece : entry.pieces) {
+      if (piece.begin >= old.end || piece.end <= old.begin) {
+        add(piece);
+        continue;
+      }
+      add(piece.part(piece.begin, old.begin));
+      add(fresh);
+      add(piece.part(old.end, piece.end));
+    }
+    ranges_.make_room(ranges.size());
+    std::memcpy(fresh.shared, pointer_to(old.begin), bytes);
+    if (!replace_pages(pointer_to(old.begin), bytes, fresh.source(fresh.begin), old.source(old.begin))) {
+      throw Error(ErrorCode::kSystem, fmt::format("cannot map {} bytes of shared memory again ({}; sysctl "
+                                                  "vm.max_map_count bounds the mappings of a process)",
+                                                  bytes, std::strerror(errno)));
+    }
+    entry.pieces = std::move(pieces);
+    entry.blocks.push_back(fresh.shared);
+    ranges_.replace(begin, begin + entry.bytes, ranges);
+  } catch (...) {
+    SharedHeap::of_process().deallocate(fresh.shared);
+    throw;
+  }
+  punch_hole(old.source(old.begin), bytes);
 }
 
 // Under all locks: nothing here may take one.
@@ -283,21 +360,21 @@ void RegisteredMemory::in_child() noexcept {
   ranges_.clear();
   for (const auto& [begin, entry] : entries_) {
     try {
-      for (const Mapping& pages : what_is_left(begin, entry)) make_childs(pages.begin, pages.end, begin, entry);
+      for (const Piece& pages : what_is_left(begin, entry)) make_childs(pages);
     } catch (...) {
       // No descriptor or no memory to find out what is left: all of it, as callers promise.
-      make_childs(begin, begin + entry.bytes, begin, entry);
+      for (const Piece& pages : entry.pieces) make_childs(pages);
     }
   }
 }
 
 // Pages that hold what the parent's do, until the child writes there. Where the kernel refuses them the child has none:
 // it must not write to the parent's.
-void RegisteredMemory::make_childs(std::uintptr_t first, std::uintptr_t end, std::uintptr_t begin, const Entry& entry) {
-  const auto offset = static_cast<off_t>(entry.location.offset + (first - begin));
-  if (::mmap(pointer_to(first), end - first, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, entry.descriptor,
-             offset) == MAP_FAILED) {
-    ::munmap(pointer_to(first), end - first);
+void RegisteredMemory::make_childs(const Piece& pages) {
+  const std::size_t bytes = pages.end - pages.begin;
+  if (::mmap(pointer_to(pages.begin), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, pages.descriptor,
+             static_cast<off_t>(pages.offset)) == MAP_FAILED) {
+    ::munmap(pointer_to(pages.begin), bytes);
   }
 }
 

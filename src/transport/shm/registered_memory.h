@@ -51,24 +51,39 @@ class RegisteredMemory {
   bool is_there(const SharedHeap::Location& location, const void* pointer, std::size_t bytes, bool overwritten);
   // The same by asking the kernel, which takes as long as a thousand short calls. Throws Error(kInvalidArgument).
   void check(const void* pointer, std::size_t bytes);
+  // As SharedHeap::renew(), for an address at which memory was registered.
+  void renew(std::byte* address, const SharedHeap::Location& pages);
 
  private:
-  struct Entry {
-    std::size_t bytes = 0;
+  // Pages that lie side by side in the heap.
+  struct Piece {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
     std::byte* shared = nullptr;  // the other address of the same memory, in the heap
-    SharedHeap::Location location;
+    std::uint64_t segment = 0;
+    std::uint64_t offset = 0;
     std::uint64_t inode = 0;
     int descriptor = -1;
+    PageSource source(std::uintptr_t address) const { return {descriptor, offset + (address - begin)}; }
+    Piece part(std::uintptr_t first, std::uintptr_t last) const;
+  };
+  struct Entry {
+    std::size_t bytes = 0;
+    std::vector<Piece> pieces;       // in order; one, until some were renewed
+    std::vector<std::byte*> blocks;  // of the heap
     std::uint32_t made_in = fork_generation();
+    bool forgotten = false;  // it was found to be gone
   };
   using Entries = std::map<std::uintptr_t, Entry>;
 
   RegisteredMemory();
   void refuse_overlap(std::uintptr_t begin, std::uintptr_t end) const;
-  static std::vector<Mapping> what_is_left(std::uintptr_t begin, const Entry& entry);
-  static void share(std::uintptr_t begin, const Entry& entry);
-  static void make_private(const Mapping& pages, const Entry& entry, std::uintptr_t begin);
-  static void make_childs(std::uintptr_t first, std::uintptr_t end, std::uintptr_t begin, const Entry& entry);
+  static Piece allocate_piece(std::uintptr_t begin, std::uintptr_t end);
+  static std::vector<Piece> what_is_left(std::uintptr_t begin, const Entry& entry);
+  static void share(const Piece& piece);
+  static void make_private(const Piece& pages, const Entry& entry);
+  static void make_childs(const Piece& pages);
+  void renew_piece(std::uintptr_t begin, Entry& entry, const Piece& old);
   void in_child() noexcept;
 
   Entries entries_;  // by their first address; guarded by ProcessLock::kRegistrations

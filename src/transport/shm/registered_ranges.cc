@@ -24,7 +24,13 @@ RegisteredRanges::Range RegisteredRanges::read(const Row& row) {
 }
 
 std::optional<RegisteredRanges::Range> RegisteredRanges::first_behind(std::uintptr_t address) const {
-  if (peek(count_) == 0) return std::nullopt;
+  std::optional<Range> range;
+  return look_behind(address, range) ? range : std::nullopt;
+}
+
+bool RegisteredRanges::look_behind(std::uintptr_t address, std::optional<Range>& range) const {
+  range.reset();
+  if (empty()) return true;
   for (int i = 0; i < kTries; ++i) {
     const std::uint64_t version = observe(version_);  // published by end_change()
     if ((version & 1) != 0) {
@@ -34,51 +40,64 @@ std::optional<RegisteredRanges::Range> RegisteredRanges::first_behind(std::uintp
     // In this order: a table that is published later is never shorter.
     const std::uint64_t count = observe(count_);
     const auto* rows = reinterpret_cast<const Row*>(observe(rows_));
-    std::uint64_t first = 0;
-    for (std::uint64_t rest = count; rest > 0;) {
-      const std::uint64_t half = rest / 2;
-      if (observe(rows[first + half].end) > address) {
-        rest = half;
-      } else {
-        first += half + 1;
-        rest -= half + 1;
-      }
-    }
-    std::optional<Range> range;
+    const std::uint64_t first = first_row_behind(rows, count, address);
+    range.reset();
     if (first < count) range = read(rows[first]);
-    if (observe_after_reads(version_) == version) return range;
+    if (observe_after_reads(version_) == version) return true;
   }
-  return std::nullopt;
+  range.reset();
+  return false;
+}
+
+std::uint64_t RegisteredRanges::first_row_behind(const Row* rows, std::uint64_t count, std::uintptr_t address) {
+  std::uint64_t first = 0;
+  for (std::uint64_t rest = count; rest > 0;) {
+    const std::uint64_t half = rest / 2;
+    if (observe(rows[first + half].end) > address) {
+      rest = half;
+    } else {
+      first += half + 1;
+      rest -= half + 1;
+    }
+  }
+  return first;
 }
 
 void RegisteredRanges::insert(const Range& range) {
+  make_room(1);
+  replace(range.begin, range.end, std::span(&range, 1));
+}
+
+void RegisteredRanges::make_room(std::size_t more) {
   const std::size_t count = peek(count_);
-  auto* rows = reinterpret_cast<Row*>(peek(rows_));
-  if (count == capacity_) {
-    capacity_ = std::max(kFirstCapacity, 2 * capacity_);
-    tables_.push_back(std::make_unique<Row[]>(capacity_));
-    Row* const longer = tables_.back().get();
-    for (std::size_t i = 0; i < count; ++i) write(longer[i], read(rows[i]));
-    rows = longer;
-  }
+  if (count + more <= capacity_) return;
+  const std::size_t capacity = std::max({kFirstCapacity, 2 * capacity_, count + more});
+  tables_.push_back(std::make_unique<Row[]>(capacity));
+  capacity_ = capacity;
+  Row* const longer = tables_.back().get();
+  const auto* const rows = reinterpret_cast<const Row*>(peek(rows_));
+  for (std::size_t i = 0; i < count; ++i) write(longer[i], read(rows[i]));
   begin_change();
-  publish(rows_, reinterpret_cast<std::uintptr_t>(rows));
-  std::size_t place = count;
-  for (; place > 0 && peek(rows[place - 1].begin) > range.begin; --place) write(rows[place], read(rows[place - 1]));
-  write(rows[place], range);
-  publish(count_, count + 1);
+  publish(rows_, reinterpret_cast<std::uintptr_t>(longer));
   end_change();
 }
 
-void RegisteredRanges::erase(std::uintptr_t begin) {
+void RegisteredRanges::replace(std::uintptr_t begin, std::uintptr_t end, std::span<const Range> by) {
   const std::size_t count = peek(count_);
-  auto* rows = reinterpret_cast<Row*>(peek(rows_));
-  std::size_t place = 0;
-  while (place < count && peek(rows[place].begin) != begin) ++place;
-  if (place == count) return;
+  auto* const rows = reinterpret_cast<Row*>(peek(rows_));
+  std::size_t first = 0;
+  while (first < count && peek(rows[first].begin) < begin) ++first;
+  std::size_t last = first;
+  while (last < count && peek(rows[last].begin) < end) ++last;
+  const std::size_t behind = first + by.size();  // where the rows from `last` on belong
   begin_change();
-  publish(count_, count - 1);
-  for (; place + 1 < count; ++place) write(rows[place], read(rows[place + 1]));
+  if (behind > last) {
+    for (std::size_t i = count; i > last; --i) write(rows[i - 1 + behind - last], read(rows[i - 1]));
+  } else {
+    for (std::size_t i = last; i < count; ++i) write(rows[i - last + behind], read(rows[i]));
+  }
+  for (std::size_t i = 0; i < by.size(); ++i) write(rows[first + i], by[i]);
+  publish(count_, count - (last - first) + by.size());
   end_change();
 }
 

@@ -4,15 +4,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/sync.h"
 
 namespace tutti {
 
-// Which addresses of this process are memory of its shared heap under a second address, in order. One thread at a time
-// changes it; any thread may look, without a lock: whoever looks while it is being changed looks again, and after some
-// tries gives up.
+// Which addresses of this process are memory of its shared heap that has another address there, in order. One thread at
+// a time changes it; any thread may look, without a lock: whoever looks while it is being changed looks again, and
+// after some tries gives up.
 class RegisteredRanges {
  public:
   struct Range {
@@ -22,12 +23,20 @@ class RegisteredRanges {
     std::uint64_t offset = 0;  // of `begin` in the segment
   };
 
+  // A load.
+  bool empty() const { return peek(count_) == 0; }
   // The first range that ends behind this address, whether or not it has begun before. A load while there is none.
   std::optional<Range> first_behind(std::uintptr_t address) const;
+  // The same, to be told whether it is known: false when the table has changed all the time.
+  bool look_behind(std::uintptr_t address, std::optional<Range>& range) const;
 
   // REQUIRES: it overlaps none. Allocates.
   void insert(const Range& range);
-  void erase(std::uintptr_t begin);
+  // Those that begin in [begin, end) are gone, and these, which lie there in order, are in their place: in one step for
+  // whoever looks. REQUIRES: make_room() for these.
+  void replace(std::uintptr_t begin, std::uintptr_t end, std::span<const Range> by);
+  // So that replace() needs no memory for so many. Allocates.
+  void make_room(std::size_t more);
   void clear();
 
  private:
@@ -39,6 +48,7 @@ class RegisteredRanges {
   };
   static Range read(const Row& row);
   static void write(Row& row, const Range& range);
+  static std::uint64_t first_row_behind(const Row* rows, std::uint64_t count, std::uintptr_t address);
   void begin_change() { note(version_, peek(version_) + 1); }
   void end_change() { publish(version_, peek(version_) + 1); }
 

@@ -1,13 +1,14 @@
 #include "transport/shm/shared_heap.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sodium.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
-#include <iterator>
+#include <span>
 
 #include "base/log.h"
 #include "transport/shm/pages.h"
@@ -36,17 +37,22 @@ void* SharedHeap::allocate(std::size_t bytes) {
   }
   bytes = std::max(round_up(bytes, kAlignment), kAlignment);
   const bool huge = bytes >= kHugePage && shared_huge_pages() != HugePages::kNever;
+  const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
   return take(bytes, {huge ? kHugePage : kAlignment, 0}, "tutti::allocate");
 }
 
 std::byte* SharedHeap::allocate_for(std::uintptr_t address, std::size_t bytes) {
+  const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
+  return take(round_up(bytes, kAlignment), grid_of(address, bytes), "registered memory");
+}
+
+SharedHeap::Grid SharedHeap::grid_of(std::uintptr_t address, std::size_t bytes) {
   const bool huge = bytes >= kHugePage && shared_huge_pages() != HugePages::kNever;
   const std::size_t unit = huge ? kHugePage : std::max(kAlignment, page_size());
-  return take(round_up(bytes, kAlignment), {unit, address % unit}, "registered memory");
+  return {unit, address % unit};
 }
 
 std::byte* SharedHeap::take(std::size_t bytes, Grid grid, const char* purpose) {
-  const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
   for (const auto& arena : arenas_) {
     if (!arena->own()) continue;
     if (std::byte* pointer = take_from(*arena, bytes, grid, purpose)) return pointer;
@@ -96,54 +102,161 @@ SharedHeap::Arena& SharedHeap::add_arena(std::size_t bytes) {
 void SharedHeap::deallocate(void* pointer) {
   if (pointer == nullptr) return;
   const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
-  for (const auto& arena : arenas_) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(arena->segment.data());
-    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-    if (address < begin || address >= begin + arena->segment.size()) continue;
-    const auto used = arena->used.find(address - begin);
-    if (used == arena->used.end()) break;
-    const auto [offset, bytes] = *used;
-    arena->used.erase(used);
-    if (const auto held = arena->held.find(offset); held != arena->held.end()) {
-      held->second.freed = true;
-      return;
-    }
-    give_back(*arena, offset, bytes);
-    return;
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  if (Arena* const arena = arena_at(address); arena != nullptr) {
+    const auto block = arena->used.find(address - reinterpret_cast<std::uintptr_t>(arena->segment.data()));
+    if (block != arena->used.end()) return free(*arena, block);
   }
   throw Error(
       ErrorCode::kInvalidArgument,
       fmt::format("deallocate({}): tutti::allocate() did not return this pointer, or it was freed before", pointer));
 }
 
-void SharedHeap::hold(const Location& location) {
-  const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
-  Arena& arena = *arenas_[location.segment - 1];
-  const auto after = arena.used.upper_bound(location.anchor);
-  if (after == arena.used.begin()) return;
-  const auto [offset, bytes] = *std::prev(after);
-  Arena::Held& held = arena.held[offset];
-  held.bytes = bytes;
-  ++held.holds;
+SharedHeap::Arena* SharedHeap::arena_at(std::uintptr_t address) const {
+  for (const auto& arena : arenas_) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(arena->segment.data());
+    if (address >= begin && address < begin + arena->segment.size()) return arena.get();
+  }
+  return nullptr;
 }
 
-void SharedHeap::release(const Location& location) {
+void SharedHeap::free(Arena& arena, std::map<std::size_t, std::size_t>::iterator block) {
+  const auto [offset, bytes] = *block;
+  arena.used.erase(block);
+  if (arena.renewed.contains(offset) && !restore(arena, offset, bytes)) return;
+  if (const auto held = arena.held.find(offset); held != arena.held.end()) {
+    held->second.freed = true;
+    return;
+  }
+  give_back(arena, offset, bytes);
+}
+
+// Puts a block's own pages back at its addresses. False: they are lost, because the kernel refuses that, or because
+// they are those of a forked child's parent.
+bool SharedHeap::restore(Arena& arena, std::size_t offset, std::size_t bytes) {
+  if (!arena.own()) return false;
+  std::byte* const begin = arena.segment.data() + offset;
+  if (!map_over(begin, bytes, {arena.segment.descriptor(), offset})) return false;
+  const auto address = reinterpret_cast<std::uintptr_t>(begin);
+  renewed_.replace(address, address + bytes, {});
+  const auto renewed = arena.renewed.extract(offset);
+  for (std::byte* const pages : renewed.mapped()) {
+    Arena& theirs = *arena_at(reinterpret_cast<std::uintptr_t>(pages));
+    free(theirs, theirs.used.find(static_cast<std::size_t>(pages - theirs.segment.data())));
+  }
+  return true;
+}
+
+void SharedHeap::hold(const Location& pages) {
   const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
-  Arena& arena = *arenas_[location.segment - 1];
-  auto held = arena.held.upper_bound(location.anchor);
-  if (held == arena.held.begin()) return;
-  --held;
-  if (--held->second.holds > 0) return;
-  if (held->second.freed) give_back(arena, held->first, held->second.bytes);
-  arena.held.erase(held);
+  Arena& arena = *arenas_[pages.segment - 1];
+  auto block = arena.used.upper_bound(pages.anchor);
+  if (block != arena.used.begin()) --block;
+  for (; block != arena.used.end() && block->first < pages.end; ++block) {
+    if (block->first + block->second <= pages.anchor) continue;
+    Arena::Held& held = arena.held[block->first];
+    held.bytes = block->second;
+    ++held.holds;
+  }
+}
+
+void SharedHeap::release(const Location& pages) {
+  const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
+  Arena& arena = *arenas_[pages.segment - 1];
+  auto held = arena.held.upper_bound(pages.anchor);
+  if (held != arena.held.begin()) --held;
+  while (held != arena.held.end() && held->first < pages.end) {
+    if (held->first + held->second.bytes <= pages.anchor || --held->second.holds > 0) {
+      ++held;
+      continue;
+    }
+    if (held->second.freed) give_back(arena, held->first, held->second.bytes);
+    held = arena.held.erase(held);
+  }
+}
+
+bool SharedHeap::renew(std::byte* address, const Location& pages) {
+  const std::lock_guard lock(process_lock(ProcessLock::kSharedHeap));
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  Arena* const arena = arena_at(begin);
+  if (arena == nullptr) return false;
+  if (!arena->own()) return true;
+  // What was freed is nobody's: only in blocks that are used does anybody care.
+  const auto base = reinterpret_cast<std::uintptr_t>(arena->segment.data());
+  const std::uintptr_t end = begin + (pages.end - pages.anchor);
+  auto block = arena->used.upper_bound(begin - base);
+  if (block != arena->used.begin()) --block;
+  for (; block != arena->used.end() && base + block->first < end; ++block) {
+    const std::uintptr_t first = std::max(begin, base + block->first);
+    const std::uintptr_t last = std::min(end, base + block->first + block->second);
+    if (first < last) renew_within(*arena, block->first, first, last, begin, pages);
+  }
+  return true;
+}
+
+// Of a block's addresses from `begin` to `end`, those where the pages still lie that began at `address`.
+void SharedHeap::renew_within(Arena& arena, std::size_t block, std::uintptr_t begin, std::uintptr_t end,
+                              std::uintptr_t address, const Location& pages) {
+  const auto base = reinterpret_cast<std::uintptr_t>(arena.segment.data());
+  const std::uint64_t segment = find(arena.segment.data(), 1)->segment;
+  while (begin < end) {
+    RegisteredRanges::Range old{begin, end, segment, begin - base};
+    if (const auto range = renewed_.first_behind(begin)) {
+      if (range->begin <= begin) {
+        old = {begin, std::min(end, range->end), range->segment, range->offset + (begin - range->begin)};
+      } else {
+        old.end = std::min(end, range->begin);
+      }
+    }
+    begin = old.end;
+    if (old.segment == pages.segment && old.offset == pages.anchor + (old.begin - address)) {
+      renew_pages(arena.renewed[block], old);
+    }
+  }
+}
+
+void SharedHeap::renew_pages(std::vector<std::byte*>& renewed, const RegisteredRanges::Range& old) {
+  const std::size_t bytes = old.end - old.begin;
+  auto* const place = reinterpret_cast<std::byte*>(old.begin);
+  renewed_.make_room(3);
+  renewed.reserve(renewed.size() + 1);
+  std::byte* const fresh = take(bytes, grid_of(old.begin, bytes), "buffers that peers may still write to");
+  const Location location = *find(fresh, bytes);
+  std::memcpy(fresh, place, bytes);
+  if (!replace_pages(place, bytes, source_of(location.segment, location.offset), source_of(old.segment, old.offset))) {
+    const int error = errno;
+    Arena& arena = *arenas_[location.segment - 1];
+    free(arena, arena.used.find(location.offset));
+    throw Error(ErrorCode::kSystem, fmt::format("cannot map {} bytes of shared memory again ({}; sysctl "
+                                                "vm.max_map_count bounds the mappings of a process)",
+                                                bytes, std::strerror(error)));
+  }
+  renewed.push_back(fresh);
+  // These, and what is left around them of pages that were renewed before.
+  std::array<RegisteredRanges::Range, 3> ranges;
+  std::size_t count = 0;
+  const auto before = renewed_.first_behind(old.begin);
+  const bool again = before && before->begin <= old.begin;
+  if (again && before->begin < old.begin) {
+    ranges[count++] = {before->begin, old.begin, before->segment, before->offset};
+  }
+  ranges[count++] = {old.begin, old.end, location.segment, location.offset};
+  if (again && before->end > old.end) {
+    ranges[count++] = {old.end, before->end, before->segment, before->offset + (old.end - before->begin)};
+  }
+  renewed_.replace(ranges[0].begin, ranges[count - 1].end, std::span(ranges.data(), count));
+  punch_hole(source_of(old.segment, old.offset), bytes);
+}
+
+PageSource SharedHeap::source_of(std::uint64_t segment, std::uint64_t offset) const {
+  return {arenas_[segment - 1]->segment.descriptor(), offset};
 }
 
 void SharedHeap::give_back(Arena& arena, std::size_t offset, std::size_t bytes) {
   // The parent, whose memory it is, may use it.
   if (!arena.own()) return;
   // The memory goes back to the system; the addresses stay, for peers that map the segment.
-  ::fallocate(arena.segment.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-              static_cast<off_t>(bytes));
+  punch_hole({arena.segment.descriptor(), offset}, bytes);
   const auto next = arena.free.find(offset + bytes);
   if (next != arena.free.end()) {
     bytes += next->second;
@@ -163,9 +276,34 @@ std::optional<SharedHeap::Location> SharedHeap::find(const void* pointer, std::s
   for (std::uint64_t i = 0; i < segments; ++i) {
     const auto begin = reinterpret_cast<std::uintptr_t>(spans_[i].begin);
     if (address < begin || address - begin + bytes > spans_[i].bytes) continue;
-    return Location{.segment = i + 1, .offset = address - begin, .anchor = address - begin, .end = spans_[i].bytes};
+    const Location location{
+        .segment = i + 1, .offset = address - begin, .anchor = address - begin, .end = spans_[i].bytes};
+    if (renewed_.empty()) [[likely]]
+      return location;
+    return find_renewed(location, address, bytes);
   }
   return std::nullopt;
+}
+
+std::optional<SharedHeap::Location> SharedHeap::find_renewed(Location location, std::uintptr_t address,
+                                                             std::size_t bytes) const {
+  std::optional<RegisteredRanges::Range> range;
+  // Who does not know where it lies must not say that it lies here.
+  if (!renewed_.look_behind(address, range)) return std::nullopt;
+  if (!range || range->begin >= address + bytes) return location;
+  if (range->begin > address && range->begin - address >= page_size()) {
+    location.end = location.offset + (range->begin - address);
+    location.registered = true;
+    return location;
+  }
+  const std::uint64_t missing = range->begin > address ? range->begin - address : 0;
+  const std::uint64_t offset = range->offset + (address - range->begin);
+  return Location{.segment = range->segment,
+                  .offset = offset,
+                  .anchor = offset + missing,
+                  .end = range->offset + (range->end - range->begin),
+                  .missing = missing,
+                  .registered = true};
 }
 
 Offer SharedHeap::offer(std::uint64_t segment) const {

@@ -10,6 +10,8 @@
 #include "base/fork.h"
 #include "base/sync.h"
 #include "transport/line.h"
+#include "transport/shm/pages.h"
+#include "transport/shm/registered_ranges.h"
 #include "transport/shm/segment.h"
 
 namespace tutti {
@@ -44,7 +46,7 @@ class SharedHeap {
     std::uint64_t anchor = 0;   // of the first byte that is there
     std::uint64_t end = 0;      // nothing from this offset on is there
     std::uint64_t missing = 0;  // bytes at the buffer's beginning that are private, before memory that was registered
-    bool registered = false;    // memory of the caller's that lies here, too: see RegisteredMemory
+    bool registered = false;    // it has another address there, and what lies around it may lie elsewhere
 
     // Whether a part of the buffer is there for peers.
     bool holds(std::uint64_t first, std::size_t bytes) const {
@@ -55,10 +57,15 @@ class SharedHeap {
   // nothing was ever allocated.
   std::optional<Location> find(const void* pointer, std::size_t bytes) const;
 
-  // A peer may still write to the buffer at this place, though the call that said so has failed: it is not handed out
+  // A peer may still write between anchor and end, though the call that said so has failed: nothing of it is handed out
   // again, whoever frees it, before as many release(). REQUIRES: memory that was allocated, not freed.
-  void hold(const Location& location);
-  void release(const Location& location);
+  void hold(const Location& pages);
+  void release(const Location& pages);
+  // Fresh pages with the same contents take the place of those between anchor and end at this address of the heap,
+  // wherever they still lie there: who writes to the old ones changes nothing that anybody sees. False: it is no
+  // address of the heap. REQUIRES: whole pages, held; nobody in this process uses them meanwhile. Throws Error(kSystem)
+  // where there is not enough memory; the old ones stay then.
+  bool renew(std::byte* address, const Location& pages);
 
   // What another process needs to map a segment. REQUIRES: find() named it.
   Offer offer(std::uint64_t segment) const;
@@ -79,6 +86,8 @@ class SharedHeap {
       bool freed = false;
     };
     std::map<std::size_t, Held> held;  // by offset
+    // Of used blocks, by offset: where the pages come from that lie at their addresses now.
+    std::map<std::size_t, std::vector<std::byte*>> renewed;
     bool own() const { return made_in == fork_generation(); }
   };
   // What find() reads, published with the number of segments.
@@ -93,16 +102,29 @@ class SharedHeap {
     std::size_t unit;
     std::size_t rest;
   };
+  // What follows is called under the lock.
   std::byte* take(std::size_t bytes, Grid grid, const char* purpose);
+  static Grid grid_of(std::uintptr_t address, std::size_t bytes);
   static std::byte* take_from(Arena& arena, std::size_t bytes, Grid grid, const char* purpose);
   Arena& add_arena(std::size_t bytes);
+  // Null: the address is not in the heap.
+  Arena* arena_at(std::uintptr_t address) const;
+  PageSource source_of(std::uint64_t segment, std::uint64_t offset) const;
+  void free(Arena& arena, std::map<std::size_t, std::size_t>::iterator block);
+  bool restore(Arena& arena, std::size_t offset, std::size_t bytes);
+  void renew_within(Arena& arena, std::size_t block, std::uintptr_t begin, std::uintptr_t end, std::uintptr_t address,
+                    const Location& pages);
+  void renew_pages(std::vector<std::byte*>& renewed, const RegisteredRanges::Range& old);
+  // Of a buffer in the heap that lies where `location` says, but for pages that were renewed.
+  std::optional<Location> find_renewed(Location location, std::uintptr_t address, std::size_t bytes) const;
   // Does nothing in a forked child: the memory is its parent's.
   static void give_back(Arena& arena, std::size_t offset, std::size_t bytes);
 
   // Guarded by ProcessLock::kSharedHeap.
   std::vector<std::unique_ptr<Arena>> arenas_;
   Span spans_[kMostSegments];
-  Word segments_{0};  // spans_ below this number are there
+  Word segments_{0};          // spans_ below this number are there
+  RegisteredRanges renewed_;  // addresses of the heap that have pages from elsewhere
 };
 
 }  // namespace tutti
