@@ -12,6 +12,11 @@ install(FILES ${PROJECT_BINARY_DIR}/tuttiConfig.cmake ${PROJECT_BINARY_DIR}/tutt
 
 # Paths relative to the .pc file, so that an installed tree can be moved.
 file(RELATIVE_PATH tutti_pc_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+if(NOT BUILD_SHARED_LIBS) # nothing can be linked without these, so that they come without --static as well
+  list(JOIN TUTTI_STATIC_FLAGS " " flags)
+  set(tutti_pc_libs " ${flags}")
+  set(tutti_pc_libs_private "Libs.private: ${flags}\n")
+endif()
 configure_file(cmake/tutti.pc.in tutti.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tutti.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
