@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transport/read_once.h"
 #include "transport/shm/peer_segments.h"
 #include "transport/shm/shared_heap.h"
 
@@ -49,13 +50,11 @@ bool heard_of_output(Endpoint& endpoint, const Call& call) {
   const Line& notice = *endpoint.notice_in;
   if (observe(notice.epoch) != call.sequence) return false;  // published by announce_output() at the peer
   // Another call, and maybe a shorter output: somebody is about to find out.
-  if (notice.signature != call.signature) return true;
-  std::memcpy(&endpoint.notes, notice.payload, sizeof(endpoint.notes));
+  if (read_once(notice.signature) != call.signature) return true;
+  endpoint.notes = read_once_as<Notes>(notice.payload);
   endpoint.notes_call = call.sequence;
   if ((endpoint.notes.flags & Notes::kOffers) != 0) {
-    Offer offer;
-    std::memcpy(&offer, notice.payload + sizeof(Notes), sizeof(offer));
-    endpoint.segments->consider(offer);
+    endpoint.segments->consider(read_once_as<Offer>(notice.payload + sizeof(Notes)));
   }
   return true;
 }

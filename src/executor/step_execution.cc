@@ -20,41 +20,14 @@ constexpr std::size_t kShortestTransportRead = 32 * 1024;
 // to pay.
 constexpr std::size_t kShortestStreamed = 4096;
 
-// Where the bytes of a message lie on this rank; null when they are already at their destination.
-const std::byte* payload(const Endpoint& endpoint, const Line& line, const Descriptor& descriptor) {
-  switch (descriptor.way) {
-    case Way::kInline:
-      return line.payload;
-    case Way::kSlot:
-      return endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
-    case Way::kRead: {
-      Place place;
-      std::memcpy(&place, line.payload, sizeof(place));
-      return endpoint.segments->resolve(place, descriptor.length);
-    }
-    case Way::kWritten:
-      break;
-  }
-  return nullptr;
-}
-
-// What a peer says about itself, beside its message.
-void take_notes(Endpoint& endpoint, const Line& line, std::uint64_t call) {
-  if (Descriptor::unpack(line.descriptor).way == Way::kInline || endpoint.segments == nullptr) return;
-  std::memcpy(&endpoint.notes, line.payload, sizeof(endpoint.notes));
-  endpoint.notes_call = call;
-}
-
 // After a message was used: what its way asks of the receiver beyond the usual.
-void settle(Endpoint& endpoint, const Line& line) {
-  const Way way = Descriptor::unpack(line.descriptor).way;
-  if (way != Way::kInline && endpoint.segments != nullptr && (endpoint.notes.flags & Notes::kOffers) != 0) {
-    Offer offer;
-    std::memcpy(&offer, line.payload + sizeof(Notes), sizeof(offer));
-    endpoint.segments->consider(offer);
+void settle(Endpoint& endpoint) {
+  const Endpoint::Incoming& message = endpoint.incoming;
+  if (message.offers) {
+    endpoint.segments->consider(read_once_as<Offer>(next_line_in(endpoint).payload + sizeof(Notes)));
   }
-  if (way == Way::kRead) endpoint.segments->count_read();
-  take_message(endpoint, line);
+  if (message.way == Way::kRead) endpoint.segments->count_read();
+  take_message(endpoint, message.credit);
 }
 
 }  // namespace
@@ -80,7 +53,7 @@ StepExecution::Outcome StepExecution::run() {
   compute();
   // That peer has failed, and this rank is about to hear why.
   if (reads_in_place_ && withdrawn()) return Outcome::kBlocked;
-  for (Endpoint* endpoint : from_.endpoints) settle(*endpoint, *arrived(*endpoint));
+  for (Endpoint* endpoint : from_.endpoints) settle(*endpoint);
   if (sends(step_)) publish_value();
   for (Endpoint* endpoint : from_.endpoints) {
     // The sender's call waits until its buffer has been read. Most often a line has just said so.
@@ -98,28 +71,27 @@ StepExecution::Outcome StepExecution::check_messages() {
   for (; cursor_.arrived < count; ++cursor_.arrived) {
     Endpoint& endpoint = *from_.endpoints[cursor_.arrived];
     const Line* line = await(endpoint);
-    if (line != nullptr && line->signature == signature_) continue;
+    const std::uint64_t signature = line == nullptr ? 0 : read_once(line->signature);
+    if (line != nullptr && signature == signature_) continue;
     peer_ = endpoint.peer;
     if (line == nullptr) {
       if (endpoint.transport != nullptr) post_destination(endpoint);
       return Outcome::kBlocked;
     }
-    peer_signature_ = line->signature;
+    peer_signature_ = signature;
     return Outcome::kMismatch;
   }
   for (std::uint32_t i = 0; i < step_.part; ++i) {
     part_offset_ += call_.binding.elements(step_.shape - step_.part + i, cursor_.round) * call_.element_bytes;
   }
   for (Endpoint* endpoint : from_.endpoints) {
-    const Line& line = *arrived(*endpoint);
-    take_notes(*endpoint, line, call_.sequence);
-    const Descriptor descriptor = Descriptor::unpack(line.descriptor);
-    if (descriptor.way == Way::kRead) {
+    if (resolve(*endpoint)) {
+      if (endpoint->incoming.way != Way::kRead) continue;
       reads_in_place_ = true;
       // For withdrawn(): the peer has written to that line when it began the call. It comes while this rank computes.
       if (endpoint->progress_in != nullptr) __builtin_prefetch(endpoint->progress_in);
+      continue;
     }
-    if (part_offset_ + bytes_ <= descriptor.length && may_use(*endpoint, line, descriptor)) continue;
     peer_ = endpoint->peer;
     return Outcome::kBadMessage;
   }
@@ -139,7 +111,7 @@ const Line* StepExecution::await(const Endpoint& endpoint) const {
 // Whether a buffer in which values were read became its caller's again before they were read.
 bool StepExecution::withdrawn() {
   for (const Endpoint* endpoint : from_.endpoints) {
-    if (Descriptor::unpack(arrived(*endpoint)->descriptor).way != Way::kRead) continue;
+    if (endpoint->incoming.way != Way::kRead) continue;
     if (observe_after_reads(*endpoint->progress_in) != kWithdrawn) continue;  // published by HostExecutor::withdraw()
     peer_ = endpoint->peer;
     return true;
@@ -147,21 +119,39 @@ bool StepExecution::withdrawn() {
   return false;
 }
 
-// Whether all of a message lies where it may be read. What a transport says it has checked; what a peer wrote into
-// shared memory may be anything, if its memory is damaged.
-bool StepExecution::may_use(const Endpoint& endpoint, const Line& line, const Descriptor& descriptor) const {
+// Finds out where the next message lies and what its sender says beside it; false: it is shorter than the step needs,
+// or lies where nothing may be read. What a transport says it has checked; what a peer wrote into shared memory may be
+// anything, and may change while it is looked at, if its memory is damaged: all that decides is loaded once, here.
+bool StepExecution::resolve(Endpoint& endpoint) const {
+  const Line& line = next_line_in(endpoint);
+  const Descriptor descriptor = Descriptor::unpack(read_once(line.descriptor));
+  Endpoint::Incoming& message = endpoint.incoming;
+  message = {nullptr, read_once(line.credit), descriptor.way, false};
+  if (part_offset_ + bytes_ > descriptor.length) return false;
+  if (descriptor.way == Way::kInline) {
+    message.value = line.payload;
+    return descriptor.length <= Line::kPayload;
+  }
+  if (endpoint.segments != nullptr) {
+    endpoint.notes = read_once_as<Notes>(line.payload);
+    endpoint.notes_call = call_.sequence;
+    message.offers = (endpoint.notes.flags & Notes::kOffers) != 0;
+  }
   switch (descriptor.way) {
-    case Way::kInline:
-      return descriptor.length <= Line::kPayload;
     case Way::kSlot:
+      message.value = endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
       return lies_in_slots(endpoint, descriptor);
     case Way::kRead:
-      return endpoint.segments != nullptr && payload(endpoint, line, descriptor) != nullptr;
+      if (endpoint.segments == nullptr) return false;
+      message.value = endpoint.segments->resolve(endpoint.notes.value, descriptor.length);
+      return message.value != nullptr;
     case Way::kWritten:
       // Only where this rank said where to.
       if (endpoint.transport != nullptr) return cursor_.posted;
       return call_.lends_output && step_.kind == StepKind::kRecv && step_.destination_space == Space::kOutput &&
              step_.count == 1 && step_.part == 0;
+    case Way::kInline:
+      break;
   }
   return false;
 }
@@ -326,10 +316,7 @@ void StepExecution::compute_chunk(std::uint32_t index, std::size_t elements, std
         sources[static_cast<std::size_t>(count++)] = address(step_.source_space, step_.source + index);
       }
       if (i == from_.endpoints.size()) break;
-      const Endpoint& endpoint = *from_.endpoints[i];
-      const Line& line = *arrived(endpoint);
-      sources[static_cast<std::size_t>(count++)] =
-          payload(endpoint, line, Descriptor::unpack(line.descriptor)) + message_offset;
+      sources[static_cast<std::size_t>(count++)] = from_.endpoints[i]->incoming.value + message_offset;
     }
     // Where only one destination is written past the caches, it is the last.
     void* last = sent != nullptr ? sent : destination;
@@ -347,9 +334,7 @@ void StepExecution::compute_chunk(std::uint32_t index, std::size_t elements, std
 
   const std::byte* value = nullptr;
   if (receives(step_)) {
-    const Endpoint& endpoint = *from_.endpoints.front();
-    const Line& line = *arrived(endpoint);
-    value = payload(endpoint, line, Descriptor::unpack(line.descriptor));
+    value = from_.endpoints.front()->incoming.value;
     value = value == nullptr ? destination : value + message_offset;
   } else {
     value = address(step_.source_space, step_.source + index);

@@ -34,7 +34,7 @@ class StepExecution {
   Outcome check_messages();
   const Line* await(const Endpoint& endpoint) const;
   bool withdrawn();
-  bool may_use(const Endpoint& endpoint, const Line& line, const Descriptor& descriptor) const;
+  bool resolve(Endpoint& endpoint) const;
   void post_destination(Endpoint& endpoint);
   bool find_room();
   StoreChoice& target_stores() const { return channel_.target_stores(call_.output_bytes); }

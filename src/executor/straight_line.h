@@ -148,8 +148,8 @@ class StraightLine {
       if (bytes > Line::kPayloadOfFirst && bytes <= Line::kPayload) fetch_second_line(endpoint);
       line = arrived(endpoint);
     }
-    if (line == nullptr || line->signature != call_.signature) return nullptr;
-    const Descriptor descriptor = Descriptor::unpack(line->descriptor);
+    if (line == nullptr || read_once(line->signature) != call_.signature) return nullptr;
+    const Descriptor descriptor = Descriptor::unpack(read_once(line->descriptor));
     if (descriptor.length != bytes) return nullptr;
     if (bytes <= Line::kPayload) return descriptor.way == Way::kInline ? line->payload : nullptr;
     if (descriptor.way != Way::kSlot || !lies_in_slots(endpoint, descriptor)) return nullptr;
@@ -170,7 +170,7 @@ class StraightLine {
   }
 
   static void take(Endpoint& endpoint) {
-    take_message(endpoint, *arrived(endpoint));
+    take_message(endpoint, next_line_in(endpoint));
     settle_credit(endpoint);
   }
 

@@ -38,6 +38,14 @@ struct Endpoint {
     std::array<std::uint64_t, 2> ring_heads{};  // heads of the rank's slot rings before it took its slot
   };
 
+  // The next message, as the step under way has found it in its line: each word of that was loaded once.
+  struct Incoming {
+    const std::byte* value = nullptr;  // where its bytes lie; null: they are at their destination
+    std::uint64_t credit = 0;
+    Way way = Way::kInline;
+    bool offers = false;  // an Offer follows its notes
+  };
+
   // Outgoing: written by this rank.
   Line* out = nullptr;
   const std::byte* out_slots = nullptr;  // what Descriptor::slot of outgoing lines counts from
@@ -51,6 +59,7 @@ struct Endpoint {
   std::uint64_t in_slots_bytes = 0;     // how much is there: nothing beyond is ever read
   std::uint64_t received = 0;           // number of the last message consumed
   std::uint64_t told = 0;               // the peer was told so up to here
+  Incoming incoming;
 
   Word* credit_out = nullptr;       // this rank -> peer: "consumed up to", where no line goes the other way
   const Word* credit_in = nullptr;  // peer -> this rank: the same

@@ -72,7 +72,8 @@ static_assert(sizeof(Notes) == 32 && offsetof(Notes, value) == 0);  // with the 
 
 // One message of a connection, as its writer publishes it: a pair of cache lines. Message number m of a connection
 // lies in line m % window. The writer fills everything else first and publishes the epoch last; the reader, who
-// observes the epoch it waits for, may read the rest until it has acknowledged the message.
+// observes the epoch it waits for, may read the rest until it has acknowledged the message: each word once
+// (read_once.h).
 struct alignas(128) Line {
   static constexpr std::size_t kPayload = 96;
   static constexpr std::size_t kPayloadOfFirst = 32;  // so much of it lies in the first of the two cache lines

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "transport/endpoint.h"
+#include "transport/read_once.h"
 #include "transport/slot_ring.h"
 #include "transport/transport.h"
 
@@ -65,17 +66,22 @@ inline void copy_inline(std::byte* to, const std::byte* from, std::size_t bytes)
   }
 }
 
-// The next message from this peer, or null while it is not there.
+// The line of the next message from this peer, whether that is there or not.
+inline const Line& next_line_in(const Endpoint& endpoint) {
+  return endpoint.in[line_index(endpoint, endpoint.received + 1)];
+}
+
+// The next message from this peer, or null while it is not there. One that was there may seem to be gone again: a peer
+// whose memory is damaged writes any epoch.
 inline const Line* arrived(const Endpoint& endpoint) {
-  const std::uint64_t number = endpoint.received + 1;
-  const Line& line = endpoint.in[line_index(endpoint, number)];
-  return observe(line.epoch) == number ? &line : nullptr;  // published by publish_line()
+  const Line& line = next_line_in(endpoint);
+  return observe(line.epoch) == endpoint.received + 1 ? &line : nullptr;  // published by publish_line()
 }
 
 // For a reader that waits for a value longer than Line::kPayloadOfFirst: asks for the second cache line of the next
 // message while it looks at the first, and not only when that has come.
 inline void fetch_second_line(const Endpoint& endpoint) {
-  __builtin_prefetch(endpoint.in[line_index(endpoint, endpoint.received + 1)].payload + Line::kPayloadOfFirst);
+  __builtin_prefetch(next_line_in(endpoint).payload + Line::kPayloadOfFirst);
 }
 
 // Whether the bytes of a message in a slot lie where the peer's slots are. A peer whose memory is damaged may have
@@ -86,10 +92,11 @@ inline bool lies_in_slots(const Endpoint& endpoint, const Descriptor& descriptor
 
 // The message has been read: its line and slot are the writer's again as soon as it learns of it, from the next line of
 // the reverse connection or from settle_credit().
-inline void take_message(Endpoint& endpoint, const Line& line) {
-  if (line.credit > endpoint.acknowledged) endpoint.acknowledged = line.credit;
+inline void take_message(Endpoint& endpoint, std::uint64_t credit) {
+  if (credit > endpoint.acknowledged) endpoint.acknowledged = credit;
   ++endpoint.received;
 }
+inline void take_message(Endpoint& endpoint, const Line& line) { take_message(endpoint, read_once(line.credit)); }
 
 // Tells the peer at once.
 inline void tell_credit(Endpoint& endpoint) {

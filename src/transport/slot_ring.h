@@ -7,6 +7,7 @@
 #include <span>
 
 #include "transport/endpoint.h"
+#include "transport/read_once.h"
 
 namespace tutti {
 
@@ -50,7 +51,8 @@ inline void refresh_acknowledged(Endpoint& endpoint) {
   for (std::uint64_t number = endpoint.received + 1; number <= endpoint.received + endpoint.window; ++number) {
     const Line& line = endpoint.in[line_index(endpoint, number)];
     if (observe(line.epoch) != number) break;  // published by publish_line()
-    if (line.credit > endpoint.acknowledged) endpoint.acknowledged = line.credit;
+    const std::uint64_t told = read_once(line.credit);
+    if (told > endpoint.acknowledged) endpoint.acknowledged = told;
   }
   if (endpoint.progress_in == nullptr) return;
   const std::uint64_t finished = observe(*endpoint.progress_in);  // published when the peer's call ended
