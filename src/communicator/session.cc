@@ -158,6 +158,7 @@ void Session::destroy() {
     const std::lock_guard lock(leaving_);
     left_ = true;
   }
+  for (Transport* transport : transports_) transport->finish();
   control_->leave(last_call);
   if (health_->failed()) report_->write_failure();
   report_->close();

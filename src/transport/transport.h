@@ -37,6 +37,13 @@ class Transport {
   // may be held back to coalesce them until this is asked.
   virtual bool flush() = 0;
 
+  // This rank publishes and acknowledges nothing more: what it has is sent, and that it was all. Before its goodbye, so
+  // that peers who have heard of that find out here what it has sent.
+  virtual void finish() {}
+  // Whether everything that a peer which has left ever sent here is published; or nothing came for so long that the
+  // path to it must be taken for dead.
+  virtual bool has_all(int /*peer*/) { return true; }
+
   // Readable when progress() has something to do that does not come from this process: for poll(2). -1: none.
   virtual int descriptor() const = 0;
 };

@@ -242,5 +242,21 @@ TEST(TcpConnection, WhosePacketsAreSwallowedFailsNamingThePeer) {
   if (!possible) GTEST_SKIP() << "this needs the right to make a network namespace";
 }
 
+// A goodbye comes another way, and may be ahead of what was sent before it.
+TEST(TcpConnection, EndsBehindAllThatAPeerWhichLeavesHasSent_C3) {
+  TcpRanks ranks(3, limits());
+  EXPECT_TRUE(ranks[0].tcp->has_all(2)) << "it never talked to this rank";
+  ASSERT_TRUE(exchange(ranks));
+  Endpoint& in = ranks.endpoint(0, 1);
+  const auto data = pattern(300'000, 3);
+  send(ranks.endpoint(1, 0), data, 1, Way::kSlot);
+  ASSERT_TRUE(ranks.until([&] { return ranks[1].tcp->flush(); }));
+  EXPECT_FALSE(ranks[0].tcp->has_all(1));
+  ranks[1].tcp->finish();
+  ASSERT_TRUE(ranks.until(0, [&] { return ranks[0].tcp->has_all(1); }));
+  ASSERT_NE(arrived(in), nullptr);
+  EXPECT_TRUE(payload_of(in, *arrived(in)) == data);
+}
+
 }  // namespace
 }  // namespace tutti

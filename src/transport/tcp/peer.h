@@ -68,6 +68,12 @@ class TcpPeer final : private FrameSink {
   const std::string& violation() const { return violation_; }
 
   bool path_is_dead() const;
+  // When somebody asked first, who waits for the peer's end of the connection.
+  Deadline end_awaited_since() {
+    if (!end_awaited_since_) end_awaited_since_ = Clock::now();
+    return *end_awaited_since_;
+  }
+
   void finish_writing();
   bool delivered();
 
@@ -107,6 +113,7 @@ class TcpPeer final : private FrameSink {
   std::string violation_;
   bool interrupted_ = false;  // lost in the middle of a frame
   std::optional<Deadline> missed_since_;
+  std::optional<Deadline> end_awaited_since_;
 };
 
 }  // namespace tutti

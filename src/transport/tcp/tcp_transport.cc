@@ -39,10 +39,24 @@ TcpTransport::TcpTransport(int rank, int ranks, Health& health, RequestConnectio
   if (!epoll_) throw system_error("cannot make an epoll descriptor", errno, descriptor_advice(errno));
 }
 
-TcpTransport::~TcpTransport() {
+void TcpTransport::finish() {
+  const std::lock_guard lock(mutex_);
   if (health_.failed()) return;
+  finished_ = true;
   write_all();
   for (TcpPeer* peer : known_) peer->finish_writing();
+}
+
+// The peer's end of the connection comes behind all that it has sent.
+bool TcpTransport::has_all(int peer) {
+  const std::lock_guard lock(mutex_);
+  TcpPeer* const from = peers_[static_cast<std::size_t>(peer)].get();
+  return from == nullptr || !from->connected() || Clock::now() - from->end_awaited_since() > limits_.silence;
+}
+
+TcpTransport::~TcpTransport() {
+  if (health_.failed()) return;
+  finish();
   const auto delivered = [](TcpPeer* peer) { return peer->delivered(); };
   const Deadline deadline = Clock::now() + limits_.close_wait;
   while (!std::all_of(known_.begin(), known_.end(), delivered) && Clock::now() < deadline && !health_.failed()) {
@@ -73,6 +87,7 @@ void TcpTransport::attach(int rank, UniqueFd socket, bool initiated_here) {
   // The peer may be waiting for the answer that this connection is the one, whether anybody here makes progress or not.
   from.write_turn(false);
   watch(from);
+  if (finished_) from.finish_writing();
 }
 
 void TcpTransport::published(Endpoint& endpoint) {

@@ -56,6 +56,8 @@ class TcpTransport final : public Transport {
   bool progress() override;
   bool written() override;
   bool flush() override;
+  void finish() override;
+  bool has_all(int peer) override;
   int descriptor() const override { return epoll_.get(); }
 
  private:
@@ -80,6 +82,7 @@ class TcpTransport final : public Transport {
   std::vector<std::unique_ptr<TcpPeer>> peers_;  // by rank; null: never talked to
   std::vector<TcpPeer*> known_;
   bool any_lost_ = false;
+  bool finished_ = false;
   int idle_turns_ = 0;
   Deadline next_path_check_;
 };
