@@ -53,7 +53,8 @@ class CallContext {
   // Where a thread sleeps that waits for this communicator alone: with those who publish for it knowing. Nowhere inside
   // a callback, whose stream it must carry on meanwhile.
   std::span<Sleepers* const> places_to_sleep() const;
-  std::chrono::milliseconds timeout() const { return parts_.timeout; }  // 0: none
+  std::chrono::milliseconds timeout() const { return parts_.timeout; }              // 0: none
+  std::chrono::milliseconds stall_warning() const { return parts_.stall_warning; }  // 0: none
   OutstandingCalls& outstanding() { return outstanding_; }
   StallWatch& stalls() const { return stalls_; }
 

@@ -14,6 +14,8 @@ namespace tutti {
 namespace {
 
 constexpr std::chrono::seconds kVerdictWait{5};
+// A verdict that a rank gave before it left and its goodbye travel on different ways.
+constexpr std::chrono::milliseconds kVerdictOfLeaver{200};
 
 CallDescription describe_call(const CallShape& shape, std::uint64_t sequence) {
   CallDescription description;
@@ -75,7 +77,7 @@ bool Disagreements::settled(const Dispute& dispute) const {
   if (health.failed()) return true;
   const Clock::time_point now = Clock::now();
   const bool left = health.left_after(dispute.peer) != Health::kStillHere;
-  if (now < dispute.asked + kVerdictWait && !(left && now > dispute.asked + kLastWords)) return false;
+  if (now < dispute.asked + kVerdictWait && !(left && now > dispute.asked + kVerdictOfLeaver)) return false;
   const std::string reason = fmt::format(
       "{} sent a message of another call than #{} {}: all ranks must make the same calls with the same "
       "count, type, operation and root",
@@ -92,9 +94,11 @@ std::optional<Disagreements::Dispute> Disagreements::find_unexpected(const CallS
     for (const Endpoint& endpoint : channel->endpoints()) {
       if (endpoint.in == nullptr) continue;
       const Line* line = arrived(endpoint);
-      if (line == nullptr || (call != nullptr && line->signature == call->signature_from(endpoint.peer))) continue;
-      if (sequence_near(line->signature, sequence) > sequence) continue;
-      return open(shape, sequence, call, line->signature, endpoint.peer);
+      if (line == nullptr) continue;
+      const std::uint64_t signature = read_once(line->signature);
+      if (call != nullptr && signature == call->signature_from(endpoint.peer)) continue;
+      if (sequence_near(signature, sequence) > sequence) continue;
+      return open(shape, sequence, call, signature, endpoint.peer);
     }
   }
   return std::nullopt;

@@ -17,9 +17,6 @@ namespace tutti {
 // over the control plane. One per communicator; used by whoever carries its collectives on.
 class Disagreements {
  public:
-  // A rank's last acknowledgements, or verdict, and its goodbye travel on different ways: the goodbye may come first.
-  static constexpr std::chrono::milliseconds kLastWords{200};
-
   Disagreements(const CallContext& context, std::span<const std::unique_ptr<Channel>> channels, OperationLog& log);
 
   // A message that belongs to another call than the one that met it, and the call of this rank that it contradicts.

@@ -39,6 +39,7 @@ class Operation {
   virtual std::uint64_t sequence() const { return 0; }
   // Of a receive that is done.
   virtual int source() const { return -1; }
+  virtual std::size_t received() const { return 0; }  // elements
 
   // Its first step was tried.
   bool running() const { return running_; }

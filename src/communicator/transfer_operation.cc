@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
-#include "communicator/disagreements.h"
+#include "base/log.h"
 
 namespace tutti {
 namespace {
@@ -23,6 +24,7 @@ TransferOperation::TransferOperation(TransferCalls& calls, const TransferRequest
   transfer_.count = request.count;
   transfer_.input = request.input;
   transfer_.output = request.output;
+  transfer_.probes = request.probing;
   running_ = true;
 }
 
@@ -36,22 +38,34 @@ void TransferOperation::issue() {
   calls_.point_to_point_.post(transfer_, sending_);
 }
 
+Progress TransferOperation::glance() {
+  context_.progress_transports();
+  if (const Progress progress = this->progress(); progress != Progress::kAgain) return progress;
+  check({});
+  return this->progress();
+}
+
 Progress TransferOperation::progress() {
-  if (context_.closed()) return end_with(context_.closed_error(sending_ ? "send" : "recv"), Phase::kCancelled);
-  const Transfer::Stage stage = transfer_.stage;
-  const std::size_t moved = transfer_.moved;
+  const bool last_look = last_look_;
   const Progress progress = move();
   if (progress == Progress::kFailed) return end_with_failure();
-  if (progress == Progress::kDone && context_.flush_transports()) {
-    (sending_ ? calls_.sends_ : calls_.receives_).count(transfer_.bytes());
+  // After a failure the peer hears of nothing more, and what is here is here.
+  if (progress == Progress::kDone && (context_.flush_transports() || context_.health().failed())) {
+    if (!transfer_.probes) (sending_ ? calls_.sends_ : calls_.receives_).count(transfer_.bytes());
     OperationLog::end(std::exchange(entry_, nullptr), Phase::kDone, transfer_.bytes() >= kTimedBytes);
     done_ = true;
     context_.sleepers().tell_own();
     return Progress::kDone;
   }
-  advanced_ = transfer_.stage != stage || transfer_.moved != moved;
+  if (context_.closed()) return end_with(context_.closed_error(verb()), Phase::kCancelled);
+  advanced_ = transfer_.advanced;
   // Another transfer with this peer may be next, and another thread's.
-  if (advanced_) context_.sleepers().tell_own();
+  if (advanced_ || transfer_.helped) context_.sleepers().tell_own();
+  if (last_look && progress == Progress::kAgain && !advanced_ &&
+      calls_.point_to_point_.is_in_vain(transfer_, sending_)) {
+    fail_for_leaver();
+    return end_with_failure();
+  }
   return Progress::kAgain;
 }
 
@@ -69,17 +83,37 @@ Progress TransferOperation::move() {
 
 void TransferOperation::watch(Clock::duration idle) { OperationLog::wait(entry_, transfer_.peer, idle); }
 
-// A rank that has left sends nothing more: what it sent before has been taken, or its sends would not have returned.
-void TransferOperation::check(Clock::duration) {
-  Health& health = context_.health();
+// A rank that has left sends and takes nothing more. What it has sent and taken before comes ahead of its goodbye where
+// memory is shared, and ahead of the end of its connection elsewhere: then this looks once more, and knows.
+void TransferOperation::check(Clock::duration idle) {
+  last_look_ = last_look_ || peer_has_left();
+  if (full_said_ || !sending_ || idle < context_.stall_warning() || context_.stall_warning().count() == 0) return;
+  if (!calls_.point_to_point_.is_full(transfer_.peer)) return;
+  full_said_ = true;
+  log_warn("{} waits: {} messages to {} wait for receives that it has not called, and no more are announced to it",
+              describe(), PointToPoint::kMostUnmatched, context_.control().describe(transfer_.peer));
+}
+
+bool TransferOperation::peer_has_left() {
   const int peer = transfer_.peer == kAnySource ? last_to_leave() : transfer_.peer;
-  if (peer == context_.rank() || health.left_after(peer) == Health::kStillHere) return;
-  if (!gone_since_) gone_since_ = Clock::now();
-  if (Clock::now() - *gone_since_ < Disagreements::kLastWords) return;
-  health.fail(ErrorCode::kRemote,
-              fmt::format("{} has left and will not {} this message", context_.control().describe(peer),
-                          sending_ ? "receive" : "send"),
-              peer);
+  if (peer == context_.rank() || context_.health().left_after(peer) == Health::kStillHere) return false;
+  const auto has_all = [this](int rank) {
+    return std::ranges::all_of(context_.transports(),
+                               [rank](Transport* transport) { return transport->has_all(rank); });
+  };
+  if (transfer_.peer != kAnySource) return has_all(peer);
+  for (int r = 0; r < context_.ranks(); ++r) {
+    if (r != context_.rank() && !has_all(r)) return false;
+  }
+  return true;
+}
+
+void TransferOperation::fail_for_leaver() {
+  const int peer = transfer_.peer == kAnySource ? last_to_leave() : transfer_.peer;
+  context_.health().fail(ErrorCode::kRemote,
+                         fmt::format("{} has left and will not {} this message", context_.control().describe(peer),
+                                     sending_ ? "receive" : "send"),
+                         peer);
 }
 
 // A rank that is still here, else one that has left. This rank itself counts only when it is alone: whoever receives
@@ -98,10 +132,11 @@ Progress TransferOperation::end_with_failure() {
   if (Health& health = context_.health(); !health.failed()) {
     ControlPlane& control = context_.control();
     const auto mismatch = calls_.point_to_point_.mismatch(transfer_.peer);
-    const std::string reason =
-        fmt::format("{} sends {}×{} where {} receives {}×{} (tag {}): count and type must be equal",
-                    control.describe(transfer_.peer), tutti::name(mismatch->type), mismatch->count,
-                    control.describe(context_.rank()), tutti::name(transfer_.type), transfer_.count, transfer_.tag);
+    const std::string reason = fmt::format(
+        "{} sends {}×{} where {} receives {}×{} (tag {}): the type must be the same, and the buffer of the "
+        "receive at least as long",
+        control.describe(transfer_.peer), tutti::name(mismatch->type), mismatch->count,
+        control.describe(context_.rank()), tutti::name(transfer_.type), transfer_.count, transfer_.tag);
     if (health.fail(ErrorCode::kMismatch, reason)) {
       control.poison(ErrorCode::kMismatch, reason, Error::kNoPeer);
     }
@@ -115,6 +150,11 @@ Progress TransferOperation::end_with(Error error, Phase phase) {
 }
 
 std::string TransferOperation::describe() const {
+  if (transfer_.probes) {
+    return fmt::format("probe from {} tag {} of \"{}\"",
+                       transfer_.peer == kAnySource ? "any" : std::to_string(transfer_.peer), transfer_.tag,
+                       context_.name());
+  }
   return fmt::format("{} {}×{} {} {} tag {} of \"{}\"", sending_ ? "send" : "recv", tutti::name(transfer_.type),
                      transfer_.count, sending_ ? "to" : "from",
                      transfer_.peer == kAnySource ? "any" : std::to_string(transfer_.peer), transfer_.tag,

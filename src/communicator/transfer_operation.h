@@ -1,10 +1,8 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "communicator/operation.h"
 #include "communicator/transfer_calls.h"
 #include "executor/point_to_point.h"
@@ -25,6 +23,12 @@ class TransferOperation final : public Operation {
   Progress progress() override;
   std::string describe() const override;
   int source() const override { return sending_ ? -1 : transfer_.peer; }
+  std::size_t received() const override { return sending_ ? 0 : transfer_.count; }
+  // Of a probe that is done: the type of the message.
+  DataType type() const { return transfer_.type; }
+
+  // Of a probe, once, instead of being carried on until it has ended: answers what there is now.
+  Progress glance();
 
  protected:
   void watch(Clock::duration idle) override;
@@ -33,9 +37,12 @@ class TransferOperation final : public Operation {
  private:
   static constexpr int kLooks = 16;  // some hundred nanoseconds, for which a lock is held
 
+  const char* verb() const { return sending_ ? "send" : transfer_.probes ? "probe" : "recv"; }
+  bool peer_has_left();
   Progress move();
   Progress end_with(Error error, Phase phase);
   Progress end_with_failure();
+  void fail_for_leaver();
   int last_to_leave() const;
 
   TransferCalls& calls_;
@@ -43,7 +50,8 @@ class TransferOperation final : public Operation {
   Transfer transfer_;
   bool done_ = false;
   OperationLog::Entry* entry_ = nullptr;
-  std::optional<Clock::time_point> gone_since_;  // the peer said goodbye
+  bool last_look_ = false;  // the peer has left, and all that it has sent is there
+  bool full_said_ = false;
 };
 
 }  // namespace tutti

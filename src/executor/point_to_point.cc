@@ -22,14 +22,6 @@ void publish_inline(Endpoint& endpoint, const void* payload, std::size_t bytes, 
   publish_line(endpoint, {Way::kInline, 0, static_cast<std::uint32_t>(bytes)}, number, {});
 }
 
-template <class T>
-T read_inline(const Line& line) {
-  static_assert(sizeof(T) <= Line::kPayload);
-  T value;
-  std::memcpy(&value, line.payload, sizeof(T));
-  return value;
-}
-
 // The next message of a peer, which is often no further than a hop away: coming back for it would take longer.
 // bytes: how long it is if it is what the caller waits for. Its second cache line is asked for before the first is
 // looked at, not only when that has come: a hop less, also when the message is there already.
@@ -84,25 +76,28 @@ std::optional<PointToPoint::Mismatch> PointToPoint::mismatch(int peer) {
 }
 
 Progress PointToPoint::progress_send(Transfer& transfer) {
-  if (health_.failed()) return Progress::kFailed;
-  if (transfer.stage == Transfer::Stage::kIssued) unannounced_.enter(transfer);
+  if (health_.used_after_fork()) return Progress::kFailed;  // the locks may be held for ever
   Peer& peer = peer_state(transfer.peer);
   const std::lock_guard lock(peer.lock);
-  if (transfer.stage == Transfer::Stage::kIssued && !announce(peer, transfer)) return Progress::kAgain;
-  if (transfer.stage == Transfer::Stage::kAnnounced && !granted(peer, transfer)) return Progress::kAgain;
-  if (transfer.stage == Transfer::Stage::kAnnounced) {
-    if (transfer.early >= 0) peer.early_taken[static_cast<std::size_t>(transfer.early)] = false;
-    const bool taken = transfer.bytes() <= kMostEnclosed || transfer.early >= 0;
-    if (taken) transfer.moved = transfer.bytes();
-    transfer.stage = taken ? Transfer::Stage::kMoved : Transfer::Stage::kGranted;
+  transfer.helped = false;
+  if (transfer.stage == Transfer::Stage::kIssued) {
+    if (health_.failed()) return Progress::kFailed;
+    unannounced_.enter(transfer);
+    if (!announce(peer, transfer)) {
+      help_others(peer, transfer);
+      return unfinished();
+    }
   }
-  if (transfer.stage == Transfer::Stage::kGranted) {
-    send_pieces(peer, transfer);
-    if (transfer.moved < transfer.bytes()) return Progress::kAgain;
-    transfer.stage = Transfer::Stage::kMoved;
-    transfer.last_piece = peer.endpoints[static_cast<std::size_t>(Connection::kData)].sent;
-  }
-  if (transfer.last_piece == 0) return Progress::kDone;  // the receiver had the bytes when it granted them
+  if (!peer.waiting.empty()) take_grants(peer, transfer);
+  help_others(peer, transfer);
+  note_progress(transfer);
+  return is_taken(peer, transfer) ? Progress::kDone : unfinished();
+}
+
+// Whether the receiver has all of a send.
+bool PointToPoint::is_taken(Peer& peer, const Transfer& transfer) {
+  if (transfer.stage != Transfer::Stage::kMoved) return false;
+  if (transfer.last_piece == 0) return true;  // the receiver had the bytes when it granted them
   // The receiver has the bytes when it has acknowledged the last piece.
   Endpoint& data = peer.endpoints[static_cast<std::size_t>(Connection::kData)];
   refresh_acknowledged(data);
@@ -111,12 +106,66 @@ Progress PointToPoint::progress_send(Transfer& transfer) {
     relax_cpu();
     refresh_acknowledged(data);
   }
-  return data.acknowledged >= transfer.last_piece ? Progress::kDone : Progress::kAgain;
+  return data.acknowledged >= transfer.last_piece;
+}
+
+// What the peer waits for, of transfers whose own threads may be elsewhere.
+void PointToPoint::help_others(Peer& peer, Transfer& by) {
+  if (peer.sending == nullptr && peer.receiver == nullptr) return;
+  if (health_.failed()) return;
+  if (Transfer* const other = peer.sending) {
+    const std::size_t moved = other->moved;
+    send_pieces(peer);
+    by.helped |= other != &by && other->moved != moved;
+  }
+  if (Transfer* const other = peer.receiver; other != nullptr && other != &by) {
+    const std::size_t moved = other->moved;
+    receive_pieces(peer, 0);
+    by.helped |= other->moved != moved;
+  }
+}
+
+void PointToPoint::note_progress(Transfer& transfer) {
+  transfer.advanced = transfer.stage != transfer.known_stage || transfer.moved != transfer.known_moved;
+  transfer.known_stage = transfer.stage;
+  transfer.known_moved = transfer.moved;
+}
+
+bool PointToPoint::has_room(Endpoint& endpoint) {
+  if (can_publish(endpoint)) return true;
+  // Nothing more could ever be sent to this peer, and nobody would know why.
+  if (endpoint.acknowledged > endpoint.sent)
+    fail_for(endpoint.peer, "an acknowledgement of a message that it was never sent");
+  return false;
+}
+
+bool PointToPoint::is_full(int peer) {
+  Peer& state = peer_state(peer);
+  const std::lock_guard lock(state.lock);
+  return state.outstanding >= wiring_.most_unmatched;
+}
+
+bool PointToPoint::is_in_vain(const Transfer& transfer, bool sending) {
+  if (sending || transfer.matched) return true;
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    if (transfer.peer != kAnySource && rank != static_cast<std::size_t>(transfer.peer)) continue;
+    Peer* const peer = peers_[rank].load(std::memory_order_acquire);  // stored by peer_state()
+    if (peer == nullptr) continue;
+    const std::lock_guard lock(peer->lock);
+    // An earlier receive comes first; what is left is for this one.
+    if (peer->unmatched.find(transfer.tag) != nullptr) return false;
+  }
+  return true;
 }
 
 bool PointToPoint::announce(Peer& peer, Transfer& transfer) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kAnnounce)];
-  if (!can_publish(endpoint) || !unannounced_.is_next(transfer, transfer.peer)) return false;
+  if (!has_room(endpoint)) return false;
+  if (peer.outstanding >= wiring_.most_unmatched) {
+    take_grants(peer, transfer);
+    if (peer.outstanding >= wiring_.most_unmatched) return false;
+  }
+  if (!unannounced_.is_next(transfer, transfer.peer)) return false;
   const std::size_t bytes = transfer.bytes();
   const std::size_t enclosed = bytes <= kMostEnclosed ? bytes : 0;
   Descriptor descriptor{Way::kInline, 0, static_cast<std::uint32_t>(sizeof(Announcement) + enclosed)};
@@ -126,6 +175,8 @@ bool PointToPoint::announce(Peer& peer, Transfer& transfer) {
   }
   unannounced_.leave(transfer);
   transfer.number = ++peer.announced;
+  ++peer.outstanding;
+  peer.waiting.enter(transfer);
   const Announcement announcement{transfer.number, transfer.count, transfer.tag,
                                   static_cast<std::int32_t>(transfer.type)};
   std::byte* payload = next_line(endpoint).payload;
@@ -152,19 +203,48 @@ Descriptor PointToPoint::place_early(Peer& peer, Transfer& transfer) {
           static_cast<std::uint32_t>(transfer.bytes())};
 }
 
-// A grant at the head is for one of this rank's sends; if it is not this one, its own thread will take it.
-bool PointToPoint::granted(Peer& peer, const Transfer& transfer) {
+// The grants that are there, each for the send that it is for, up to this one's.
+void PointToPoint::take_grants(Peer& peer, Transfer& by) {
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kGrant)];
-  const Line* line = look(endpoint, transfer.looks, sizeof(transfer.number));
-  if (line == nullptr || read_inline<std::uint64_t>(*line) != transfer.number) return false;
-  take_message(endpoint, *line);
-  settle_credit(endpoint);
-  return true;
+  const bool waits = by.stage == Transfer::Stage::kAnnounced;
+  std::uint64_t number = 0;
+  while (const Line* line = look(endpoint, waits ? by.looks : 0, sizeof(number))) {
+    number = read_once_as<std::uint64_t>(line->payload);
+    take_message(endpoint, *line);
+    settle_credit(endpoint);
+    const bool own = waits && number == by.number;
+    Transfer* const transfer = own ? &by : peer.waiting.find(number);
+    // One that is not found has been withdrawn.
+    if (number == 0 || number > peer.announced || peer.outstanding == 0) {
+      return fail_for(endpoint.peer, "a grant for a message that was never announced to it");
+    }
+    --peer.outstanding;
+    if (transfer != nullptr) grant(peer, *transfer);
+    if (own) return;
+    by.helped = true;
+  }
 }
 
-void PointToPoint::send_pieces(Peer& peer, Transfer& transfer) {
+void PointToPoint::grant(Peer& peer, Transfer& transfer) {
+  peer.waiting.leave(transfer);
+  const bool taken = transfer.bytes() <= kMostEnclosed || transfer.early >= 0;
+  if (transfer.early >= 0) peer.early_taken[static_cast<std::size_t>(transfer.early)] = false;
+  if (taken) {
+    transfer.moved = transfer.bytes();
+    transfer.stage = Transfer::Stage::kMoved;
+  } else if (peer.sending != nullptr) {
+    fail_for(transfer.peer, "a grant for a message while another one moves");
+  } else {
+    transfer.stage = Transfer::Stage::kGranted;
+    peer.sending = &transfer;
+  }
+}
+
+// Of the message that is being sent.
+void PointToPoint::send_pieces(Peer& peer) {
+  Transfer& transfer = *peer.sending;
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kData)];
-  while (transfer.moved < transfer.bytes() && can_publish(endpoint)) {
+  while (transfer.moved < transfer.bytes() && has_room(endpoint)) {
     const std::size_t bytes = std::min(transfer.bytes() - transfer.moved, wiring_.piece_bytes);
     const std::byte* from = transfer.input + transfer.moved;
     if (bytes <= Line::kPayload) {
@@ -180,11 +260,16 @@ void PointToPoint::send_pieces(Peer& peer, Transfer& transfer) {
     }
     transfer.moved += bytes;
   }
+  if (transfer.moved < transfer.bytes()) return;
+  transfer.stage = Transfer::Stage::kMoved;
+  transfer.last_piece = endpoint.sent;
+  peer.sending = nullptr;
 }
 
 Progress PointToPoint::progress_receive(Transfer& transfer) {
-  if (health_.failed()) return Progress::kFailed;
-  if (transfer.stage == Transfer::Stage::kIssued) {
+  if (health_.used_after_fork()) return Progress::kFailed;  // the locks may be held for ever
+  transfer.helped = false;
+  if (!transfer.matched) {
     unmatched_.enter(transfer);
     const std::size_t ranks = peers_.size();
     const bool any = transfer.peer == kAnySource;
@@ -193,25 +278,21 @@ Progress PointToPoint::progress_receive(Transfer& transfer) {
       const std::size_t source = (first + i) % ranks;
       Peer& peer = peer_state(static_cast<int>(source));
       const std::lock_guard lock(peer.lock);
+      if (!peer.waiting.empty()) take_grants(peer, transfer);
+      help_others(peer, transfer);
       collect_announcements(peer, any ? 0 : transfer.looks, transfer.bytes());
-      if (health_.failed()) return Progress::kFailed;
       if (!match(peer, static_cast<int>(source), transfer)) continue;
-      if (transfer.stage == Transfer::Stage::kIssued) return Progress::kFailed;  // it does not match
+      if (!transfer.matched) return Progress::kFailed;  // it does not match
       if (any) note(first_source_, source + 1);
       break;
     }
-    if (transfer.stage == Transfer::Stage::kIssued) return Progress::kAgain;
+    if (!transfer.matched) return unfinished();
   }
   Peer& peer = peer_state(transfer.peer);
   const std::lock_guard lock(peer.lock);
-  if (transfer.stage == Transfer::Stage::kMoved) return Progress::kDone;  // the peer may be at its next message
-  receive_pieces(peer, transfer);
-  if (health_.failed()) return Progress::kFailed;
-  if (transfer.moved < transfer.bytes()) return Progress::kAgain;
-  tell_credit(peer.endpoints[static_cast<std::size_t>(Connection::kData)]);
-  peer.receiving = false;
-  transfer.stage = Transfer::Stage::kMoved;
-  return Progress::kDone;
+  if (peer.receiver == &transfer) receive_pieces(peer, transfer.looks);
+  note_progress(transfer);
+  return transfer.stage == Transfer::Stage::kMoved ? Progress::kDone : unfinished();
 }
 
 // Only a rank whose memory is damaged says such a thing.
@@ -228,6 +309,14 @@ void PointToPoint::withdraw(Transfer& transfer) {
   if (health_.used_after_fork()) return;
   unannounced_.leave(transfer);
   unmatched_.leave(transfer);
+  if (transfer.peer == kAnySource) return;
+  Peer* const peer =
+      peers_[static_cast<std::size_t>(transfer.peer)].load(std::memory_order_acquire);  // by peer_state()
+  if (peer == nullptr) return;
+  const std::lock_guard lock(peer->lock);
+  if (transfer.stage == Transfer::Stage::kAnnounced) peer->waiting.leave(transfer);
+  if (peer->sending == &transfer) peer->sending = nullptr;
+  if (peer->receiver == &transfer) peer->receiver = nullptr;
 }
 
 // For a far reader that waits for an early message: if it is there already, its lines need not come only after its
@@ -245,52 +334,64 @@ void PointToPoint::collect_announcements(Peer& peer, int looks, std::size_t byte
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kAnnounce)];
   const std::size_t awaited = sizeof(Announcement) + (bytes <= kMostEnclosed ? bytes : 0);
   if (looks > 0 && bytes > kMostEnclosed && bytes <= kGuessedBytes) fetch_where_early(peer, bytes);
-  while (peer.unmatched_count < kMostUnmatched) {
-    const Line* line = look(endpoint, peer.unmatched_count == 0 ? looks : 0, awaited);
-    if (line == nullptr) return;
-    const Announcement announced = read_inline<Announcement>(*line);
-    if (announced.type < 0 || announced.type >= kDataTypes)
+  while (const Line* line = look(endpoint, peer.unmatched.size() == 0 ? looks : 0, awaited)) {
+    const auto announced = read_once_as<Announcement>(line->payload);
+    if (announced.type < 0 || announced.type >= kDataTypes) {
       return fail_for(endpoint.peer, "a type that does not exist");
-    const Descriptor descriptor = Descriptor::unpack(line->descriptor);
-    Unmatched& unmatched = peer.unmatched[peer.unmatched_count];
+    }
+    if (peer.unmatched.size() >= wiring_.most_unmatched) {
+      return fail_for(endpoint.peer, "more announcements than may wait for their receives");
+    }
+    const Descriptor descriptor = Descriptor::unpack(read_once(line->descriptor));
     if (descriptor.way == Way::kInline && descriptor.length >= sizeof(announced) &&
         descriptor.length <= Line::kPayload) {
-      unmatched.length = descriptor.length - sizeof(announced);
-      unmatched.early = nullptr;
-      copy_inline(unmatched.enclosed.data(), line->payload + sizeof(announced), unmatched.length);
+      UnmatchedMessages::Message& message = peer.unmatched.add(announced);
+      message.length = descriptor.length - sizeof(announced);
+      message.early = nullptr;
+      copy_inline(message.enclosed.data(), line->payload + sizeof(announced), message.length);
     } else if (descriptor.way == Way::kSlot && endpoint.transport == nullptr && lies_in_slots(endpoint, descriptor)) {
-      unmatched.length = descriptor.length;
-      unmatched.early = endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
-      fetch(unmatched.early, unmatched.length);
-      peer.early_places[line_index(endpoint, peer.early_seen++)] = unmatched.early;
+      UnmatchedMessages::Message& message = peer.unmatched.add(announced);
+      message.length = descriptor.length;
+      message.early = endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
+      fetch(message.early, message.length);
+      peer.early_places[line_index(endpoint, peer.early_seen++)] = message.early;
     } else {
       return fail_for(endpoint.peer, "an announcement of a length that there is not");
     }
-    unmatched.announced = announced;
-    ++peer.unmatched_count;
     take_message(endpoint, *line);
     settle_credit(endpoint);
   }
 }
 
 // Grants the first announcement with the receive's tag, unless another message of this peer is being moved or an
-// earlier receive may have it. Returns whether there was one; a mismatch is not granted. What is there of it is taken.
+// earlier receive may have it. Returns whether there was one; a mismatch is not granted, nor what a probe finds. What
+// is there of it is taken.
 bool PointToPoint::match(Peer& peer, int rank, Transfer& transfer) {
   Endpoint& grants = peer.endpoints[static_cast<std::size_t>(Connection::kGrant)];
-  if (peer.receiving || !can_publish(grants)) return false;
-  const auto end = peer.unmatched.begin() + static_cast<std::ptrdiff_t>(peer.unmatched_count);
-  const auto found = std::find_if(peer.unmatched.begin(), end,
-                                  [&](const Unmatched& other) { return other.announced.tag == transfer.tag; });
-  if (found == end || !unmatched_.is_next(transfer, rank)) return false;
-  unmatched_.leave(transfer);
+  UnmatchedMessages::Message* const found = peer.unmatched.find(transfer.tag);
+  if (found == nullptr) return false;
+  if (!transfer.probes && (peer.receiving || !has_room(grants))) return false;
   const Announcement announced = found->announced;
+  const auto type = static_cast<DataType>(announced.type);
+  const bool fits = transfer.probes || (announced.count <= transfer.count && type == transfer.type);
+  const bool here = found->early != nullptr || announced.count * element_size(type) <= kMostEnclosed;
+  // After a failure nobody sends the rest.
+  if (health_.failed() && !(fits && here)) return false;
+  if (!unmatched_.is_next(transfer, rank)) return false;
+  unmatched_.leave(transfer);
   transfer.peer = rank;
   transfer.number = announced.number;
-  if (announced.count != transfer.count || announced.type != static_cast<std::int32_t>(transfer.type)) {
-    peer.mismatch = Mismatch{rank, static_cast<DataType>(announced.type), announced.count};
+  if (!fits) {
+    peer.mismatch = Mismatch{rank, type, announced.count};
     return true;
   }
-  const bool here = found->early != nullptr || transfer.bytes() <= kMostEnclosed;
+  transfer.count = announced.count;
+  if (transfer.probes) {
+    transfer.type = type;
+    transfer.matched = true;
+    transfer.stage = Transfer::Stage::kMoved;
+    return true;
+  }
   if (found->length != (here ? transfer.bytes() : 0)) {
     fail_for(rank, "less or more bytes than it announced");
     return true;
@@ -301,25 +402,28 @@ bool PointToPoint::match(Peer& peer, int rank, Transfer& transfer) {
     copy_inline(transfer.output, found->enclosed.data(), found->length);
   }
   transfer.moved = found->length;
-  std::copy(found + 1, end, found);
-  --peer.unmatched_count;
+  peer.unmatched.remove(*found);
   peer.receiving = !here;
+  peer.receiver = here ? nullptr : &transfer;
+  transfer.matched = true;
   transfer.stage = here ? Transfer::Stage::kMoved : Transfer::Stage::kGranted;
   publish_inline(grants, &announced.number, sizeof(announced.number), announced.number);
   return true;
 }
 
-void PointToPoint::receive_pieces(Peer& peer, Transfer& transfer) {
+// Of the message that is being moved here.
+void PointToPoint::receive_pieces(Peer& peer, int looks) {
+  Transfer& transfer = *peer.receiver;
   Endpoint& endpoint = peer.endpoints[static_cast<std::size_t>(Connection::kData)];
   while (transfer.moved < transfer.bytes()) {
-    const Line* line = look(endpoint, transfer.looks, std::min(transfer.bytes() - transfer.moved, wiring_.piece_bytes));
+    const Line* line = look(endpoint, looks, std::min(transfer.bytes() - transfer.moved, wiring_.piece_bytes));
     if (line == nullptr) return;
-    const Descriptor descriptor = Descriptor::unpack(line->descriptor);
+    const Descriptor descriptor = Descriptor::unpack(read_once(line->descriptor));
     const std::size_t bytes = descriptor.length;
     const bool in_line = descriptor.way == Way::kInline && bytes <= Line::kPayload;
     const bool in_slot = descriptor.way == Way::kSlot && lies_in_slots(endpoint, descriptor);
     if (!(in_line || in_slot) || bytes == 0 || bytes > transfer.bytes() - transfer.moved ||
-        line->signature != transfer.number) {
+        read_once(line->signature) != transfer.number) {
       return fail_for(transfer.peer, "a piece of another message, or of none");
     }
     const std::byte* from = in_line ? line->payload : endpoint.in_slots + descriptor.slot * Descriptor::kSlotUnit;
@@ -328,6 +432,10 @@ void PointToPoint::receive_pieces(Peer& peer, Transfer& transfer) {
     take_message(endpoint, *line);
     settle_credit(endpoint);
   }
+  tell_credit(endpoint);
+  transfer.stage = Transfer::Stage::kMoved;
+  peer.receiving = false;
+  peer.receiver = nullptr;
 }
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -19,13 +20,14 @@ namespace {
 // Point-to-point of two ranks in one segment, both driven by this thread.
 class TwoRanks {
  public:
-  TwoRanks() {
+  explicit TwoRanks(std::size_t most_unmatched = PointToPoint::kMostUnmatched) {
     layout_.members = layout_.ranks = 2;
     segment_ = Segment::create(layout_.segment_bytes());
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
       PointToPoint::Wiring wiring;
       wiring.slots = segment_.data() + layout_.area(rank);
       wiring.piece_bytes = layout_.piece_bytes;
+      wiring.most_unmatched = most_unmatched;
       wiring.pieces = [this](int peer) { return layout_.pieces(static_cast<std::uint32_t>(peer)); };
       wiring.reserve = [this, rank](std::size_t offset, std::size_t bytes) {
         if (refuse_) throw Error(ErrorCode::kSystem, "no memory");
@@ -47,6 +49,7 @@ class TwoRanks {
   // Offsets and lengths in slots() of what `rank` has taken memory for.
   const std::vector<std::pair<std::size_t, std::size_t>>& reserved(std::size_t rank) const { return reserved_[rank]; }
   void refuse_memory(bool refuse) { refuse_ = refuse; }
+  Health& health() { return health_; }
 
  private:
   Health health_{2};
@@ -97,9 +100,9 @@ TEST(PointToPointProgress, OfAReceiveThatIsDoneDisturbsNoOther) {
 // Each thread is told about its own receive.
 TEST(PointToPointProgress, OfAReceiveThatMatchesIsNotDisturbedByOneThatDoesNot) {
   TwoRanks ranks;
-  std::vector<std::byte> sent(5, std::byte{3}), longer(6), taken(5);
+  std::vector<std::byte> sent(5, std::byte{3}), shorter(4), taken(5);
   std::array sends{transfer(0, 1, sent), transfer(0, 2, sent)};
-  Transfer wrong = transfer(1, 1, longer);
+  Transfer wrong = transfer(1, 1, shorter);
   Transfer right = transfer(1, 2, taken);
   for (Transfer& send : sends) ranks.of(1).progress_send(send);
   EXPECT_EQ(ranks.of(0).progress_receive(wrong), Progress::kFailed);
@@ -225,6 +228,159 @@ TEST(PointToPointProgress, OfAShortMessageWithoutMemoryAnnouncesNothing) {
   EXPECT_EQ(ranks.of(0).progress_receive(receive), Progress::kDone);
   EXPECT_TRUE(taken == sent);
   EXPECT_EQ(ranks.of(1).progress_send(send), Progress::kDone);
+}
+
+// Grants come in the order of the receives. The thread that finds one takes it, for whichever send it is.
+TEST(PointToPointProgress, OfASendNeedsNoOtherSendsThread_D7) {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{73}, std::size_t{5000}, std::size_t{1} << 20}) {
+    SCOPED_TRACE(bytes);
+    TwoRanks ranks;
+    std::vector<std::vector<std::byte>> sent, taken;
+    std::vector<Transfer> sends, receives;
+    for (int i = 0; i < 3; ++i) {
+      sent.emplace_back(bytes, std::byte(i + 1));
+      taken.emplace_back(bytes);
+      sends.push_back(transfer(0, i, sent.back()));
+      receives.push_back(transfer(1, i, taken.back()));
+    }
+    for (Transfer& send : sends) ranks.of(1).progress_send(send);
+    for (Transfer& receive : receives) ranks.of(0).progress_receive(receive);
+    // The threads of the first two are elsewhere from now on, on both sides.
+    bool helped = false;
+    Progress received = Progress::kAgain, send = Progress::kAgain;
+    for (int left = 1000; left > 0 && (received != Progress::kDone || send != Progress::kDone); --left) {
+      received = ranks.of(0).progress_receive(receives[2]);
+      send = ranks.of(1).progress_send(sends[2]);
+      helped |= sends[2].helped;
+    }
+    EXPECT_EQ(received, Progress::kDone);
+    EXPECT_EQ(send, Progress::kDone);
+    EXPECT_TRUE(helped) << "their threads must be told";
+    for (std::size_t i = 0; i < 2; ++i) {
+      for (int left = 1000; left > 0 && ranks.of(0).progress_receive(receives[i]) != Progress::kDone; --left) {
+        ranks.of(1).progress_send(sends[i]);
+      }
+      EXPECT_EQ(ranks.of(0).progress_receive(receives[i]), Progress::kDone);
+      EXPECT_EQ(ranks.of(1).progress_send(sends[i]), Progress::kDone);
+    }
+    EXPECT_TRUE(taken == sent);
+  }
+}
+
+// A grant may come for a send that its caller has given up.
+TEST(PointToPointProgress, OfASendIsNotStoppedByOneThatWasWithdrawn_D7) {
+  TwoRanks ranks;
+  std::vector<std::byte> sent(1, std::byte{1}), taken(1);
+  Transfer given_up = transfer(0, 1, sent), kept = transfer(0, 2, sent);
+  Transfer first = transfer(1, 1, taken), second = transfer(1, 2, taken);
+  ranks.of(1).progress_send(given_up);
+  ranks.of(1).progress_send(kept);
+  ranks.of(1).withdraw(given_up);
+  EXPECT_EQ(ranks.of(0).progress_receive(first), Progress::kDone);
+  EXPECT_EQ(ranks.of(0).progress_receive(second), Progress::kDone);
+  EXPECT_EQ(ranks.of(1).progress_send(kept), Progress::kDone);
+  EXPECT_FALSE(ranks.health().failed());
+}
+
+// However many messages of one tag nobody receives yet: those of another are found behind them, and theirs stay in
+// order.
+TEST(PointToPointProgress, OfAMessageIsNotHiddenByThoseOfAnotherTag_D8) {
+  TwoRanks ranks;
+  constexpr std::size_t kMessages = 500;
+  std::vector<std::vector<std::byte>> sent;
+  std::vector<std::unique_ptr<Transfer>> sends;
+  for (std::size_t i = 0; i <= kMessages; ++i) {
+    const std::size_t bytes = i % 3 == 0 ? 2 : i % 3 == 1 ? 100 : 5000;
+    sent.emplace_back(bytes, static_cast<std::byte>(i % 251));
+    const int tag = i == kMessages ? 9 : static_cast<int>(i % 2);
+    sends.push_back(std::make_unique<Transfer>(transfer(0, tag, sent.back())));
+    ranks.of(1).post(*sends.back(), true);
+  }
+  const auto receive = [&](int tag, std::size_t number) {
+    std::vector<std::byte> taken(sent[number].size());
+    Transfer receive = transfer(1, tag, taken);
+    Progress progress = Progress::kAgain;
+    for (std::size_t left = 2 * kMessages; left > 0 && progress == Progress::kAgain; --left) {
+      for (const auto& send : sends) ranks.of(1).progress_send(*send);
+      progress = ranks.of(0).progress_receive(receive);
+    }
+    EXPECT_EQ(progress, Progress::kDone) << "message " << number;
+    EXPECT_TRUE(taken == sent[number]) << "message " << number;
+    if (progress != Progress::kDone) ranks.of(0).withdraw(receive);
+    return progress == Progress::kDone;
+  };
+  ASSERT_TRUE(receive(9, kMessages));
+  for (std::size_t i = 1; i < kMessages; i += 2) ASSERT_TRUE(receive(1, i));
+  for (std::size_t i = 0; i < kMessages; i += 2) ASSERT_TRUE(receive(0, i));
+  for (const auto& send : sends) EXPECT_EQ(ranks.of(1).progress_send(*send), Progress::kDone);
+}
+
+// So many and no more: the next waits at its sender, which can say why.
+TEST(PointToPointProgress, OfASendWaitsBehindTooManyWithoutAReceive_D8) {
+  TwoRanks ranks(70);
+  std::vector<std::byte> sent(1, std::byte{1}), taken(1);
+  std::vector<std::unique_ptr<Transfer>> sends;
+  for (int i = 0; i < 71; ++i) {
+    sends.push_back(std::make_unique<Transfer>(transfer(0, i, sent)));
+    ranks.of(1).post(*sends.back(), true);
+  }
+  Transfer last = transfer(1, 70, taken);
+  for (int turn = 0; turn < 200; ++turn) {
+    for (const auto& send : sends) ranks.of(1).progress_send(*send);
+    EXPECT_EQ(ranks.of(0).progress_receive(last), Progress::kAgain);
+  }
+  EXPECT_TRUE(ranks.of(1).is_full(0));
+  Transfer first = transfer(1, 0, taken);
+  EXPECT_EQ(ranks.of(0).progress_receive(first), Progress::kDone);
+  EXPECT_EQ(ranks.of(1).progress_send(*sends[70]), Progress::kAgain);
+  EXPECT_EQ(ranks.of(0).progress_receive(last), Progress::kDone);
+  EXPECT_EQ(ranks.of(1).progress_send(*sends[70]), Progress::kDone);
+  EXPECT_FALSE(ranks.health().failed());
+}
+
+// What the receiver has taken is sent, whatever happens afterwards; what lies here is received.
+TEST(PointToPointProgress, OfAMessageThatHasArrivedIsNoFailure_C3) {
+  for (const std::size_t bytes : {1, 100}) {
+    TwoRanks ranks;
+    std::vector<std::byte> sent(bytes, std::byte{1}), taken(bytes);
+    Transfer send = transfer(0, 1, sent), receive = transfer(1, 1, taken), later = transfer(0, 2, sent);
+    Transfer never = transfer(1, 2, taken);
+    EXPECT_EQ(ranks.of(1).progress_send(send), Progress::kAgain);
+    ranks.health().fail(ErrorCode::kRemote, "a rank died", 1);
+    EXPECT_EQ(ranks.of(0).progress_receive(receive), Progress::kDone);
+    EXPECT_TRUE(taken == sent);
+    EXPECT_EQ(ranks.of(1).progress_send(send), Progress::kDone);
+    EXPECT_EQ(ranks.of(1).progress_send(later), Progress::kFailed);
+    EXPECT_EQ(ranks.of(0).progress_receive(never), Progress::kFailed);
+    ranks.of(1).withdraw(later);
+    ranks.of(0).withdraw(never);
+  }
+}
+
+TEST(PointToPointProgress, OfAReceiveIntoALongerBufferSaysWhatCame_B10) {
+  for (const std::size_t bytes : {0, 1, 72, 73, 4096, 4097, 1'000'000}) {
+    SCOPED_TRACE(bytes);
+    TwoRanks ranks;
+    std::vector<std::byte> sent(bytes, std::byte{1}), taken(bytes + 10, std::byte{9});
+    Transfer send = transfer(0, 0, sent), receive = transfer(1, 0, taken), probe = transfer(1, 0, taken);
+    probe.probes = true;
+    Progress sending = Progress::kAgain, received = Progress::kAgain, probed = Progress::kAgain;
+    for (int left = 1000; left > 0 && received != Progress::kDone; --left) {
+      sending = ranks.of(1).progress_send(send);
+      if (probed != Progress::kDone) probed = ranks.of(0).progress_receive(probe);
+      received = ranks.of(0).progress_receive(receive);
+    }
+    EXPECT_EQ(received, Progress::kDone);
+    EXPECT_EQ(probed, Progress::kDone);
+    for (int left = 10; left > 0 && sending != Progress::kDone; --left) sending = ranks.of(1).progress_send(send);
+    EXPECT_EQ(sending, Progress::kDone);
+    EXPECT_EQ(receive.count, bytes);
+    EXPECT_EQ(probe.count, bytes);
+    EXPECT_EQ(probe.peer, 1);
+    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), taken.begin()));
+    EXPECT_TRUE(std::all_of(taken.begin() + static_cast<std::ptrdiff_t>(bytes), taken.end(),
+                            [](std::byte byte) { return byte == std::byte{9}; }));
+  }
 }
 
 }  // namespace
