@@ -1,8 +1,12 @@
-// Messages in memory that a rank shares with another, whose memory is damaged: lines with any descriptor, place, offer,
-// credit and payload. No call reads or writes where it may not, and one that fails names that rank. What is shared
-// lies here in pieces of exactly their size, so that the address sanitizer sees every step past them.
+// Messages in memory that a rank shares with another, whose memory is damaged: lines and output notices with any
+// descriptor, place, offer, credit and payload, which a second thread may change while they are looked at. No call
+// reads or writes where it may not, and one that fails names that rank. What is shared lies here in pieces of exactly
+// their size, so that the address sanitizer sees every step past them.
+#include <array>
 #include <cstring>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "base/health.h"
 #include "collectives/registry.h"
@@ -34,6 +38,7 @@ struct Shared {
   Word credit_in{0};
   Word progress_in{0};
   Word confirmed_in{0};
+  std::unique_ptr<Line> notice = std::make_unique<Line>();
   std::unique_ptr<std::byte[]> in_slots = std::make_unique<std::byte[]>(kSlotBytes);
 
   void connect(Endpoint& endpoint) {
@@ -45,6 +50,7 @@ struct Shared {
     endpoint.credit_in = &credit_in;
     endpoint.progress_in = &progress_in;
     endpoint.confirmed_in = &confirmed_in;
+    endpoint.notice_in = notice.get();
     endpoint.window = kWindow;
   }
 
@@ -66,6 +72,71 @@ struct Shared {
     if ((honest & 160) == 160) note(confirmed_in, input.integer<std::uint64_t>());
     publish(line.epoch, number);  // observed by arrived()
   }
+
+  // The peer says where its output for call 1 lies, or what it takes for that. The memory is this process's own.
+  void announce(Input& input, std::uint64_t signature) {
+    const unsigned honest = input.byte();
+    Notes notes;
+    notes.output_segment = (honest & 1) != 0 ? input.byte() : static_cast<std::uint8_t>(heap_place().segment);
+    notes.output_offset = (honest & 2) != 0 ? input.integer<std::uint64_t>() : heap_place().offset;
+    notes.output_end = (honest & 4) != 0 ? input.integer<std::uint32_t>() : Notes::kNoEnd;
+    notes.output_missing = (honest & 8) != 0 ? input.integer<std::uint16_t>() : 0;
+    notes.flags = (honest & 16) != 0 ? input.byte() : Notes::kOffers;
+    std::memcpy(notice->payload, &notes, sizeof(notes));
+    Offer offer = SharedHeap::of_process().offer(heap_place().segment);
+    if ((honest & 32) != 0) offer.bytes = input.integer<std::uint64_t>();
+    if ((honest & 64) != 0) offer.nonce = input.integer<std::uint64_t>();
+    std::memcpy(notice->payload + sizeof(notes), &offer, sizeof(offer));
+    notice->signature = (honest & 128) != 0 ? input.integer<std::uint64_t>() : signature;
+    publish(notice->epoch, 1);  // observed by heard_of_output()
+  }
+
+  // Some memory of the process's heap, as long as any output.
+  static const SharedHeap::Location& heap_place() {
+    static const SharedHeap::Location place = [] {
+      constexpr std::size_t kBytes = 1 << 16;
+      SharedHeap& heap = SharedHeap::of_process();
+      return *heap.find(static_cast<const std::byte*>(heap.allocate(kBytes)), kBytes);
+    }();
+    return place;
+  }
+};
+
+// Changes words of what the peer can write, and changes them back, over and over, for as long as it lives. What it does
+// follows from the input; when it does it, does not.
+class Changing {
+ public:
+  Changing(Input& input, Shared& shared) {
+    if (input.below(8) != 1) return;
+    for (Change& change : changes_) {
+      const unsigned which = input.byte();
+      Line& line = (which & 128) != 0 ? *shared.notice : shared.in[which / 16 % kWindow];
+      change.word = reinterpret_cast<std::uint64_t*>(&line) + (which & 7);  // payload: notes
+      change.bits = input.integer<std::uint64_t>();
+    }
+    thread_ = std::thread([this] {
+      while (peek(over_) == 0) {
+        for (const bool back : {false, true}) {
+          for (const Change& change : changes_) __atomic_fetch_xor(change.word, change.bits, __ATOMIC_RELAXED);
+          for (int turn = 0; turn < (back ? 40 : 10); ++turn) relax_cpu();
+        }
+      }
+    });
+  }
+  ~Changing() {
+    note(over_, 1);
+    if (thread_.joinable()) thread_.join();
+  }
+  bool runs() const { return thread_.joinable(); }
+
+ private:
+  struct Change {
+    std::uint64_t* word;
+    std::uint64_t bits;
+  };
+  std::array<Change, 3> changes_{};
+  Word over_{0};
+  std::thread thread_;
 };
 
 void check(const Health& health) {
@@ -87,7 +158,7 @@ constexpr Row kRows[] = {
     {Collective::kAllReduce, "ring"},     {Collective::kAllReduce, "recursive_doubling"},
     {Collective::kAllGather, "ring"},     {Collective::kReduceScatter, "ring"},
     {Collective::kBroadcast, "binomial"}, {Collective::kReduce, "binomial"},
-    {Collective::kAllToAll, "pairwise"},
+    {Collective::kAllToAll, "pairwise"},  {Collective::kBroadcast, "shared_copy"},
 };
 
 const Plan* plan_of(std::size_t row) {
@@ -132,7 +203,13 @@ void collective(Input& input) {
   call.sequence = 1;
   call.root = static_cast<int>(input.below(kRanks));
   call.signature = 0x5157;
+  // The root of a shared copy in place writes where the peer's notice says.
+  call.in_place = input.below(2) == 1 && kRows[row].collective == Collective::kBroadcast;
+  if (call.in_place) call.input = call.output;
+  executor.read_in_place_from(Line::kPayload + 1);
   executor.start(call, count, chunk_bytes);
+  if (input.below(2) == 1) shared.announce(input, call.signature);
+  const Changing changing(input, shared);
   std::uint64_t number = 0;
   for (int turn = 0; turn < kTurns; ++turn) {
     const Progress result = executor.progress(call);
@@ -175,11 +252,13 @@ void point_to_point(Input& input) {
   transfer.count = count;
   const bool sending = input.below(2) == 0;
   transfer.peer = sending || input.below(2) == 0 ? kPeer : kAnySource;
+  transfer.probes = !sending && input.below(4) == 1;
   if (sending) {
     transfer.input = reinterpret_cast<const std::byte*>(buffer.get());
   } else {
     transfer.output = reinterpret_cast<std::byte*>(buffer.get());
   }
+  const Changing changing(input, shared[input.below(PointToPoint::kConnections)]);
   std::uint64_t numbers[PointToPoint::kConnections] = {};
   for (int turn = 0; turn < kTurns; ++turn) {
     const Progress result = sending ? transfers.progress_send(transfer) : transfers.progress_receive(transfer);
@@ -216,8 +295,13 @@ std::vector<Bytes> seeds() {
   std::vector<Bytes> all;
   for (unsigned row = 0; row < std::size(kRows); ++row) {
     for (unsigned count = 0; count < 6; ++count) {
-      Bytes seed = {std::byte{1}, static_cast<std::byte>(row), static_cast<std::byte>(count), std::byte{0},
-                    std::byte{0}};
+      // In place with a notice, or neither; nothing changes meanwhile.
+      const auto writes = static_cast<std::byte>(count % 2);
+      Bytes seed = {
+          std::byte{1}, static_cast<std::byte>(row), static_cast<std::byte>(count), std::byte{0}, std::byte{0}, writes,
+          writes};
+      if (writes == std::byte{1}) seed.push_back(std::byte{0});
+      seed.push_back(std::byte{0});
       for (int message = 0; message < 8; ++message) {
         seed.push_back(std::byte{0});
         seed.push_back(static_cast<std::byte>(count < 3 ? Way::kInline : Way::kSlot));
@@ -226,7 +310,9 @@ std::vector<Bytes> seeds() {
     }
   }
   // A receive: an announcement, and its pieces.
-  Bytes receive = {std::byte{0}, std::byte{1}, std::byte{1}, std::byte{0}, std::byte{0}, std::byte{16}, std::byte{0}};
+  Bytes receive(10);
+  receive[1] = receive[2] = std::byte{1};
+  receive[8] = std::byte{16};
   const std::uint64_t announcement[] = {1, 24, static_cast<std::uint64_t>(DataType::kF32) << 32};
   const auto* const words = reinterpret_cast<const std::byte*>(announcement);
   receive.insert(receive.end(), words, words + sizeof announcement);
@@ -234,7 +320,8 @@ std::vector<Bytes> seeds() {
   for (const int byte : {2, 0, 0}) receive.push_back(static_cast<std::byte>(byte));
   all.push_back(receive);
   // A send: its grant.
-  Bytes send = {std::byte{0}, std::byte{1}, std::byte{0}, std::byte{1}, std::byte{16}, std::byte{0}, std::byte{1}};
+  Bytes send = {std::byte{0}, std::byte{1},  std::byte{0}, std::byte{0}, std::byte{0},
+                std::byte{1}, std::byte{16}, std::byte{0}, std::byte{1}};
   send.resize(send.size() + Line::kPayload - 1);
   all.push_back(send);
   return all;

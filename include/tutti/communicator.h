@@ -64,6 +64,15 @@ struct Statistics {
   TUTTI_API std::string to_json() const;
 };
 
+// A message that can be received: what probe() finds.
+struct Message {
+  int source = -1;
+  int tag = 0;
+  std::size_t count = 0;  // elements …
+  DataType type = DataType::kU8;
+  std::size_t bytes() const { return count * element_size(type); }
+};
+
 // A group of ranks that communicate. All ranks issue the same collectives in the same order. Calls from several
 // threads of a rank are safe; their order is the caller's duty. send and recv stand beside that order.
 //
@@ -161,11 +170,20 @@ class TUTTI_API Communicator {
                     std::span<const std::size_t> output_counts, std::span<const std::size_t> output_offsets,
                     DataType type, Stream stream = {});
 
-  // Matches in issue order per (sender, receiver, tag). Returns when the receiver has taken the message.
+  // Matches in issue order per (sender, receiver, tag). Returns when the receiver has taken the message. Waits also while
+  // 65,536 earlier messages to that rank have no receive yet, of whatever tags.
   Work send(const void* input, std::size_t count, DataType type, int to, int tag = 0, Stream stream = {});
-  // from: a rank or kAnySource. Work::source() is the sender. Count and type
-  // must be the sender's.
+  // from: a rank or kAnySource. Work::source() is the sender. Type must be the sender's; the buffer may be longer than
+  // the message: count is how many elements it has room for, Work::count() how many came. A message that is longer
+  // than the buffer is an error on all ranks (kMismatch).
   Work recv(void* output, std::size_t count, DataType type, int from, int tag = 0, Stream stream = {});
+
+  // The message that the next recv from there with this tag takes, without taking it: behind those that receives
+  // issued before will take, also on streams. from: a rank or kAnySource; then receive from Message::source. Where
+  // several threads receive the same messages another one may come first. Not in a group.
+  // probe blocks until there is one; try_probe does not: nothing is there yet.
+  Message probe(int from, int tag = 0);
+  std::optional<Message> try_probe(int from, int tag = 0);
 
   template <class T>
   Work all_reduce(std::span<const T> input, std::span<T> output, ReduceOp op = kSum, Stream stream = {});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -46,6 +47,8 @@ class TUTTI_API Work {
   std::uint64_t sequence() const;
   // Of a receive that is done: the rank that it received from; -1 otherwise.
   int source() const;
+  // Of a receive that is done: how many elements came, at most as many as there was room for; 0 otherwise.
+  std::size_t count() const;
   // When it was issued, began to run, and ended; the default value when that is not so yet, or for calls without a
   // stream or group, whose times nobody takes.
   Time issued() const;
@@ -55,16 +58,18 @@ class TUTTI_API Work {
  private:
   friend class Communicator;
   friend class detail::WorkState;
-  static Work finished(std::uint64_t sequence, int source) {
+  static Work finished(std::uint64_t sequence, int source, std::size_t count = 0) {
     Work work;
     work.sequence_ = sequence;
     work.source_ = source;
+    work.count_ = count;
     return work;
   }
 
   std::shared_ptr<detail::WorkState> state_;  // shared with whoever carries the call on; null: done when it was made
   std::uint64_t sequence_ = 0;
   int source_ = -1;
+  std::size_t count_ = 0;
 };
 
 }  // namespace tutti

@@ -69,7 +69,10 @@ class Communicator::Impl {
 
   Work call(const TransferRequest& request, Stream stream) const {
     TransferCalls& calls = session().transfers();
-    if (is_direct(stream)) return Work::finished(0, calls.run(request, stream.limit()));
+    if (is_direct(stream)) {
+      const auto [source, count] = calls.run(request, stream.limit());
+      return Work::finished(0, source, count);
+    }
     return issue_transfer(session_, request, stream);
   }
 
@@ -259,6 +262,12 @@ Work Communicator::send(const void* input, std::size_t count, DataType type, int
 Work Communicator::recv(void* output, std::size_t count, DataType type, int from, int tag, Stream stream) {
   auto* bytes = static_cast<std::byte*>(output);
   return face(impl_).call(TransferRequest{false, nullptr, bytes, count, type, from, tag}, stream);
+}
+
+Message Communicator::probe(int from, int tag) { return face(impl_).session().transfers().probe(from, tag); }
+
+std::optional<Message> Communicator::try_probe(int from, int tag) {
+  return face(impl_).session().transfers().try_probe(from, tag);
 }
 
 }  // namespace tutti

@@ -123,9 +123,10 @@ void Rotation::retire(Waiter& waiter) {
   for (PendingCall& call : retired) {
     const std::optional<Error> error = call.failed ? std::optional(call.operation->error()) : std::nullopt;
     const int source = call.operation->source();
+    const std::size_t count = call.operation->received();
     OutstandingCalls& outstanding = call.operation->context().outstanding();
     call.operation.reset();
-    if (call.work->end_call(error, source, now)) ended_.push_back(std::move(call.work));
+    if (call.work->end_call(error, source, count, now)) ended_.push_back(std::move(call.work));
     outstanding.leave();  // last: whoever destroys the communicator finds its Works done
     call.home.reset();
   }

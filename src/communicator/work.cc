@@ -24,6 +24,7 @@ void Work::then(Callback callback) const {
 
 std::uint64_t Work::sequence() const { return state_ == nullptr ? sequence_ : state_->sequence(); }
 int Work::source() const { return state_ == nullptr ? source_ : state_->source(); }
+std::size_t Work::count() const { return state_ == nullptr ? count_ : state_->count(); }
 Work::Time Work::issued() const { return state_ == nullptr ? Time{} : state_->issued(); }
 Work::Time Work::started() const { return state_ == nullptr ? Time{} : state_->started(); }
 Work::Time Work::ended() const { return state_ == nullptr ? Time{} : state_->ended(); }

@@ -25,11 +25,12 @@ void WorkState::start(Clock::time_point now) {
   if (started_ == Clock::time_point{}) started_ = now;
 }
 
-bool WorkState::end_call(const std::optional<Error>& error, int source, Clock::time_point now) {
+bool WorkState::end_call(const std::optional<Error>& error, int source, std::size_t count, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (error && !error_) error_ = error;
   if (--calls_ > 0) return false;
   source_ = source;
+  count_ = count;
   ended_ = now;
   publish(stage_, callbacks_.empty() ? kDone : kSettling);  // observed by done()
   return true;
@@ -121,6 +122,7 @@ void WorkState::then(Work::Callback callback) {
 
 std::uint64_t WorkState::sequence() const { return read(sequence_); }
 int WorkState::source() const { return read(source_); }
+std::size_t WorkState::count() const { return read(count_); }
 Clock::time_point WorkState::issued() const { return read(issued_); }
 Clock::time_point WorkState::started() const { return read(started_); }
 Clock::time_point WorkState::ended() const { return read(ended_); }

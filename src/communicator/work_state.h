@@ -29,7 +29,7 @@ class WorkState : public std::enable_shared_from_this<WorkState> {
   void issue(std::size_t calls, std::uint64_t sequence, Clock::time_point now);
   void start(Clock::time_point now);
   // One of its calls has ended. True: that was the last one, and settle() must follow. Waits for nobody.
-  bool end_call(const std::optional<Error>& error, int source, Clock::time_point now);
+  bool end_call(const std::optional<Error>& error, int source, std::size_t count, Clock::time_point now);
   // Runs the callbacks, if there are any; then it is done. Without any lock.
   void settle();
   // Nothing was issued: it is done, with or without an error.
@@ -45,6 +45,7 @@ class WorkState : public std::enable_shared_from_this<WorkState> {
   void then(Work::Callback callback);
   std::uint64_t sequence() const;
   int source() const;
+  std::size_t count() const;
   Clock::time_point issued() const;
   Clock::time_point started() const;
   Clock::time_point ended() const;
@@ -71,6 +72,7 @@ class WorkState : public std::enable_shared_from_this<WorkState> {
   std::optional<Error> error_;
   std::uint64_t sequence_ = 0;
   int source_ = -1;
+  std::size_t count_ = 0;
   Clock::time_point issued_{};
   Clock::time_point started_{};
   Clock::time_point ended_{};

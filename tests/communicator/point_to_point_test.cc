@@ -197,8 +197,8 @@ TEST_P(PointToPoint, ARankSendsToItselfFromAnotherThread) {
       setup());
 }
 
-// More than an announcement table holds: the rest waits at the sender.
-TEST(PointToPoint, MoreSendsThanCanBeAnnouncedWaitTheirTurn) {
+// More than have a place of their own at the receiver.
+TEST(PointToPoint, MoreSendsThanHaveAPlaceArrive) {
   expect_ranks(3, [](Communicator& communicator) {
     constexpr int kSends = 80;
     if (communicator.rank() == 1) {
@@ -217,6 +217,62 @@ TEST(PointToPoint, MoreSendsThanCanBeAnnouncedWaitTheirTurn) {
     }
     EXPECT_EQ(firsts.size(), kSends);
   });
+}
+
+TEST_P(PointToPoint, ManyMessagesOfATagHideNoneOfAnother_D8) {
+  expect_ranks(
+      4,
+      [](Communicator& communicator) {
+        constexpr int kSends = 300;
+        int values[kSends + 1];
+        if (communicator.rank() == 1) {
+          HostStream stream;
+          for (int i = 0; i <= kSends; ++i) {
+            values[i] = i;
+            communicator.send(&values[i], 1, DataType::kI32, 2, i == kSends ? 2 : 1, stream);
+          }
+          stream.synchronize();
+        }
+        for (int i = kSends; communicator.rank() == 2 && i >= 0; --i) {
+          int value = -1;
+          communicator.recv(&value, 1, DataType::kI32, 1, i == kSends ? 2 : 1);
+          ASSERT_EQ(value, i == kSends ? i : kSends - 1 - i);
+        }
+      },
+      setup());
+}
+
+// The stream's thread takes no step while a callback waits for another thread's send to the same rank.
+TEST_P(PointToPoint, ASendNeedsNoOtherSendsThread_D7) {
+  expect_ranks(
+      4,
+      [](Communicator& communicator) {
+        if (communicator.rank() == 0) {
+          const int values[] = {1, 2, 3};
+          std::atomic<bool> entered{false}, sent{false};
+          HostStream stream;
+          const Work first = communicator.send(&values[0], 1, DataType::kI32, 3, 1, stream);
+          communicator.send(&values[2], 1, DataType::kI32, 3, 3, stream);
+          first.then([&](const Work&) {
+            entered = true;
+            while (!sent) std::this_thread::yield();
+          });
+          while (!entered) std::this_thread::yield();
+          // Tells the receiver to go on.
+          communicator.send(&values[1], 1, DataType::kI32, 3, 4);
+          communicator.send(&values[1], 1, DataType::kI32, 3, 2);
+          sent = true;
+          stream.synchronize();
+        }
+        if (communicator.rank() != 3) return;
+        for (const int tag : {1, 4, 3, 2}) {
+          int value = 0;
+          communicator.recv(&value, 1, DataType::kI32, 0, tag);
+          EXPECT_EQ(value, tag == 4 ? 2 : tag);
+        }
+        // It leaves at once: what it has taken is sent nevertheless.
+      },
+      setup());
 }
 
 TEST_P(PointToPoint, AllExchangeWithAllByThreads_F79) {

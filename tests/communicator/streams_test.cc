@@ -286,9 +286,10 @@ TEST_P(Streams, AndCommunicatorsMayGoBeforeTheirWorks) {
 
 // Whoever destroys a communicator waits for its collectives, and ends what waits for a peer.
 TEST_P(Streams, DestroyEndsPendingSendsAndReceives) {
+  std::atomic<bool> ended{false};
   expect_ranks(
       kRanks,
-      [](Communicator& communicator) {
+      [&ended](Communicator& communicator) {
         HostStream stream;
         std::vector<int> values(1000, 1);
         int never = 0;
@@ -299,7 +300,10 @@ TEST_P(Streams, DestroyEndsPendingSendsAndReceives) {
           transfers.push_back(communicator.send(&never, 1, DataType::kI32, 2, 7, stream));
         }
         const Work work = sum(communicator, values, stream);
+        // A peer that leaves first would be the reason.
+        while (communicator.rank() != 0 && !ended) std::this_thread::yield();
         communicator.destroy();
+        ended = true;
         EXPECT_TRUE(work.done());
         EXPECT_EQ(values.back(), 3);
         for (const Work& transfer : transfers) {
