@@ -7,8 +7,8 @@
 namespace tutti {
 
 void IssueOrder::enter(Transfer& transfer) {
+  if (transfer.place.order != nullptr) return;  // others change the next of its place only
   const std::lock_guard lock(lock_);
-  if (transfer.place.order != nullptr) return;
   transfer.place = {nullptr, this};
   (newest_ == nullptr ? oldest_ : newest_->place.next) = &transfer;
   newest_ = &transfer;

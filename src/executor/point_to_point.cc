@@ -284,6 +284,7 @@ Progress PointToPoint::progress_receive(Transfer& transfer) {
       if (!match(peer, static_cast<int>(source), transfer)) continue;
       if (!transfer.matched) return Progress::kFailed;  // it does not match
       if (any) note(first_source_, source + 1);
+      if (transfer.stage == Transfer::Stage::kMoved) return Progress::kDone;
       break;
     }
     if (!transfer.matched) return unfinished();
