@@ -29,6 +29,7 @@ constexpr std::size_t kRingBytes = 4096;
 constexpr std::size_t kSlotBytes = 3 * kRingBytes + kWindow * kEarlyBytes;  // two rings, pieces, early messages
 constexpr std::size_t kPieceBytes = kRingBytes / kWindow;
 constexpr int kTurns = 24;
+constexpr std::size_t kOutputBytes = 1 << 16;  // where the peer may say that its output lies
 
 // The connection with the damaged peer, and what it can write.
 struct Shared {
@@ -76,10 +77,12 @@ struct Shared {
   // The peer says where its output for call 1 lies, or what it takes for that. The memory is this process's own.
   void announce(Input& input, std::uint64_t signature) {
     const unsigned honest = input.byte();
+    const auto honest_end =
+        static_cast<std::uint32_t>((heap_place().offset + kOutputBytes + Notes::kEndUnit - 1) / Notes::kEndUnit);
     Notes notes;
     notes.output_segment = (honest & 1) != 0 ? input.byte() : static_cast<std::uint8_t>(heap_place().segment);
     notes.output_offset = (honest & 2) != 0 ? input.integer<std::uint64_t>() : heap_place().offset;
-    notes.output_end = (honest & 4) != 0 ? input.integer<std::uint32_t>() : Notes::kNoEnd;
+    notes.output_end = (honest & 4) != 0 ? input.integer<std::uint32_t>() : honest_end;
     notes.output_missing = (honest & 8) != 0 ? input.integer<std::uint16_t>() : 0;
     notes.flags = (honest & 16) != 0 ? input.byte() : Notes::kOffers;
     std::memcpy(notice->payload, &notes, sizeof(notes));
@@ -94,9 +97,8 @@ struct Shared {
   // Some memory of the process's heap, as long as any output.
   static const SharedHeap::Location& heap_place() {
     static const SharedHeap::Location place = [] {
-      constexpr std::size_t kBytes = 1 << 16;
       SharedHeap& heap = SharedHeap::of_process();
-      return *heap.find(static_cast<const std::byte*>(heap.allocate(kBytes)), kBytes);
+      return *heap.find(static_cast<const std::byte*>(heap.allocate(kOutputBytes)), kOutputBytes);
     }();
     return place;
   }
