@@ -18,6 +18,17 @@ static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
 // Makes everything written before visible to whoever observes the new value.
 inline void publish(Word& word, std::uint64_t value) { word.store(value, std::memory_order_release); }
 
+// The same, and nothing that this thread writes afterwards is seen before the new value: for memory that is used for
+// something else from now on. With observe_after_reads() on the other side.
+inline void publish_before_reuse(Word& word, std::uint64_t value) {
+#if defined(__aarch64__)
+  publish(word, value);
+  asm volatile("dmb ish" ::: "memory");  // a release store lets later stores pass
+#else
+  word.exchange(value, std::memory_order_seq_cst);  // also streaming stores come after it
+#endif
+}
+
 // Reads the word; what its publisher wrote before is visible when the value is the one it published.
 inline std::uint64_t observe(const Word& word) { return word.load(std::memory_order_acquire); }
 
@@ -27,7 +38,7 @@ inline std::uint64_t observe_after_reads(const Word& word) {
 #if defined(__aarch64__)
   asm volatile("dmb ishld" ::: "memory");
 #else
-  asm volatile("" ::: "memory");  // x86-64 keeps the order of loads
+  asm volatile("" ::: "memory");                    // x86-64 keeps the order of loads
 #endif
   return observe(word);
 }
@@ -96,16 +107,21 @@ inline void relax_cpu() {
 #endif
 }
 
-// A lock for a few instructions that are almost never contended. Satisfies Lockable: used through std::lock_guard.
+// A lock for a few instructions that are almost never contended. Satisfies Lockable: used through std::lock_guard. Its
+// holder may lose the processor, or take memory meanwhile: whoever waits for long yields, then sleeps, so that a thread
+// of higher priority does not keep the processor from it.
 class SpinLock {
  public:
   void lock() {
-    while (word_.exchange(1, std::memory_order_acquire) != 0) relax_cpu();
+    if (!try_lock()) [[unlikely]]
+      wait_and_lock();
   }
   bool try_lock() { return word_.exchange(1, std::memory_order_acquire) == 0; }
   void unlock() { word_.store(0, std::memory_order_release); }
 
  private:
+  void wait_and_lock();
+
   Word word_{0};
 };
 

@@ -408,7 +408,8 @@ void HostExecutor::withdraw() {
     held_.push_back(*lent_);
     lent_.reset();
   }
-  publish(progress_, kWithdrawn);  // observed by StepExecution::withdrawn()
+  // The buffers are the caller's as soon as this returns. Observed by StepExecution::withdrawn().
+  publish_before_reuse(progress_, kWithdrawn);
   for (const auto& channel : channels_) {
     for (Endpoint& endpoint : channel->endpoints()) {
       if (endpoint.transport != nullptr) endpoint.transport->withdraw(endpoint);

@@ -120,6 +120,33 @@ TEST(WrittenOutputs, AreNotWaitedForWhereARankIsLate) {
   EXPECT_EQ(written(world, 0, 1), kWritten - 2);
 }
 
+// The root has heard where its peer's last output was, and nothing of this one.
+TEST(WrittenOutputs, AreNotThoseOfACallBefore) {
+  World world(2, {});
+  std::vector<std::unique_ptr<GuardedCall>> before;
+  std::vector<Call*> calls;
+  for (int r = 0; r < 2; ++r) {
+    before.push_back(std::make_unique<GuardedCall>(world, r, shared_copy(0), 1));
+    before.back()->start();
+    calls.push_back(&before.back()->call());
+  }
+  ASSERT_TRUE(world.drive(calls, 1));
+  for (const auto& part : before) part->reuse_buffers();
+  const std::uint64_t written_before = written(world, 0, 1);
+  ASSERT_GT(written_before, 0u);
+
+  GuardedCall root(world, 0, shared_copy(0), 2);
+  root.start();
+  ASSERT_EQ(world.executor(0).progress(root.call()), Progress::kAgain);
+  EXPECT_EQ(written(world, 0, 1), written_before);
+  EXPECT_EQ(before[1]->problem_since(), "");
+  GuardedCall late(world, 1, shared_copy(0), 2);
+  late.start();
+  Call* const both[] = {&root.call(), &late.call()};
+  ASSERT_TRUE(world.drive(both, 2));
+  EXPECT_EQ(root.problem() + late.problem(), "");
+}
+
 TEST(WrittenOutputs, AreNotThoseOfAnotherCall) {
   // Rank 1 expects less than comes: its output ends earlier.
   World world(2, {});
