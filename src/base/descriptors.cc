@@ -41,6 +41,23 @@ void give_back_in_child() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// By so much and some. Returns whether it was raised.
+bool raise_limit(long more) {
+  const std::lock_guard lock(process_lock(ProcessLock::kDescriptorLimit));
+  const int error = errno;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = std::min(limit.rlim_max, before + static_cast<rlim_t>(more) + kHeadroom);
+  const bool changed = limit.rlim_cur > before && ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+  errno = error;
+  if (!changed) return false;
+  if (peek(raised) != before) note(given, before);
+  if (peek(raised) == 0) at_every_fork(give_back_in_child);
+  note(raised, limit.rlim_cur);
+  return true;
+}
+
 }  // namespace
 
 int above_standard_streams(int fd) {
@@ -68,22 +85,6 @@ StandardStreamsTaken::~StandardStreamsTaken() {
   }
 }
 
-bool raise_descriptor_limit(long more) {
-  const std::lock_guard lock(process_lock(ProcessLock::kDescriptorLimit));
-  const int error = errno;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
-  const rlim_t before = limit.rlim_cur;
-  limit.rlim_cur = std::min(limit.rlim_max, before + static_cast<rlim_t>(more) + kHeadroom);
-  const bool changed = limit.rlim_cur > before && ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
-  errno = error;
-  if (!changed) return false;
-  if (peek(raised) != before) note(given, before);
-  if (peek(raised) == 0) at_every_fork(give_back_in_child);
-  note(raised, limit.rlim_cur);
-  return true;
-}
-
 long free_descriptors() {
   DIR* const directory = ::opendir("/proc/self/fd");
   if (directory == nullptr) return errno == EMFILE ? 0 : limit_of_process();
@@ -102,9 +103,10 @@ std::string descriptor_advice(int error) {
       limit_of_process());
 }
 
-void require_descriptors(long needed, const std::string& purpose) {
+void require_descriptors(long needed, long wished, const std::string& purpose) {
   long available = free_descriptors();
-  if (available < needed && raise_descriptor_limit(needed - available)) available = free_descriptors();
+  const long enough = std::max(needed, wished);
+  if (available < enough && raise_limit(enough - available)) available = free_descriptors();
   if (available >= needed) return;
   throw Error(ErrorCode::kSystem,
               fmt::format("{} needs {} descriptors and {} of {} are left (EMFILE): raise the limit (ulimit -Hn), or "

@@ -29,13 +29,12 @@ long free_descriptors();
 // about it for ENFILE, else "".
 std::string descriptor_advice(int error);
 
-// Raises the soft limit by `more` and some, at most to the hard one. It is there for programs that use select(), or
-// that close every number up to it: it is raised when it is reached, and no further than needed, and forked children
-// have the program's own limit again. Returns whether it was raised; keeps errno.
-bool raise_descriptor_limit(long more);
-
-// Raises the limit where fewer than `needed` can still be opened. Throws Error(kSystem) with what is needed and
-// available where it cannot be raised so far.
-void require_descriptors(long needed, const std::string& purpose);
+// Throws Error(kSystem) with what is needed and available where fewer than `needed` can still be opened. `wished`: how
+// many may be opened later, such as connections to all other ranks.
+//
+// Raises the soft limit where fewer than that are left, by as much as is missing and some, at most to the hard one. It
+// protects programs that use select(), or that close every number up to it: so it is raised no further, and forked
+// children have the program's own limit again.
+void require_descriptors(long needed, long wished, const std::string& purpose);
 
 }  // namespace tutti

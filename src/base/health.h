@@ -33,11 +33,15 @@ class Health {
   // This process was forked from the one that made the communicator.
   bool used_after_fork() const { return peek(failed_) == kUsedAfterFork; }
 
+  // Whom a failure concerns. kThisRank: the other ranks know it, are told by the caller, or need not know.
+  enum class Reach { kAllRanks, kThisRank };
+
   // Returns whether this reason was the first.
-  bool fail(ErrorCode code, std::string message, int peer = Error::kNoPeer) {
+  bool fail(ErrorCode code, std::string message, int peer = Error::kNoPeer, Reach reach = Reach::kAllRanks) {
     if (used_after_fork()) return false;
     std::function<void()> hook;
     std::function<void()> tell;
+    std::function<void(const Error&)> spread;
     {
       const std::lock_guard lock(mutex_);
       if (reason_) return false;
@@ -45,7 +49,9 @@ class Health {
       publish(failed_, kFailed);  // observed by failed() and then reason()
       hook = std::move(when_failed_);
       tell = tell_;
+      if (reach == Reach::kAllRanks) spread = spread_;
     }
+    if (spread) spread(reason());
     if (tell) tell();
     if (hook) hook();
     return true;
@@ -60,6 +66,13 @@ class Health {
     }
     lock.unlock();
     hook();
+  }
+
+  // Calls back with a failure that concerns all ranks, if it was the first: tells the others. In the thread that finds
+  // it out, which may hold locks. Must not block. Before others know of this object.
+  void spread_failures(std::function<void(const Error&)> spread) {
+    const std::lock_guard lock(mutex_);
+    spread_ = std::move(spread);
   }
 
   // Calls back after every change of all this, in the thread that made it, which may hold locks: wakes whoever sleeps.
@@ -102,6 +115,7 @@ class Health {
   std::optional<Error> reason_;
   std::function<void()> when_failed_;
   std::function<void()> tell_;
+  std::function<void(const Error&)> spread_;
   std::unique_ptr<Word[]> left_after_;
 };
 

@@ -12,20 +12,13 @@ class OpenSockets {
   // never in between. errno is the call's.
   template <class Call>
   static UniqueFd open(Call call) {
-    int fd = attempt(call);
-    // One more, and some for what comes next.
-    if (fd < 0 && errno == EMFILE && raise_descriptor_limit(1)) fd = attempt(call);
+    lock();
+    const int fd = above_standard_streams(call());
+    list_and_unlock(fd);
     return UniqueFd(fd);
   }
 
  private:
-  template <class Call>
-  static int attempt(Call& call) {
-    lock();
-    const int fd = above_standard_streams(call());
-    list_and_unlock(fd);
-    return fd;
-  }
   static void lock();
   static void list_and_unlock(int fd);
 };

@@ -146,7 +146,7 @@ class TreeControlPlane : public ControlPlane {
   std::string describe(int rank) const override { return table_->describe(rank); }
 
   void poison(ErrorCode code, const std::string& reason, int peer) override {
-    health_.fail(code, reason, peer);
+    health_.fail(code, reason, peer, Health::Reach::kThisRank);
     on_loop(
         [poison = Poison{code, peer, reason}](ControlNode& node, ControlScope& scope) { node.poison(scope, poison); });
   }
@@ -178,6 +178,10 @@ class TreeControlPlane : public ControlPlane {
   void set_survey_handlers(SurveyHandlers handlers) override {
     on_loop(
         [handlers = std::move(handlers)](ControlNode&, ControlScope& scope) { scope.set_survey_handlers(handlers); });
+  }
+
+  void set_data_watch(std::function<void()> watch) override {
+    on_loop([watch = std::move(watch)](ControlNode&, ControlScope& scope) { scope.set_data_watch(watch); });
   }
 
   void set_data_handler(DataHandler handler) override {

@@ -127,6 +127,9 @@ class ControlPlane {
   // Data connections: both ends are authenticated before the handler sees the socket (non-blocking, TCP_NODELAY).
   // The handler runs on the control thread. connect_data never waits; it fails the communicator when it cannot connect.
   virtual void set_data_handler(DataHandler handler) = 0;
+  // Called every second on the control thread from now on: looks after data that is under way while this rank is in no
+  // call. Must not block.
+  virtual void set_data_watch(std::function<void()>) {}
   virtual void connect_data(int peer) = 0;
 
   // This rank wants to go on with those that live; the others know from here on. `config` outlives the call. Throws

@@ -15,13 +15,14 @@ using std::chrono::milliseconds;
 constexpr milliseconds kRetry(200);
 // Long enough for a peer's death to be noticed first, and to be the reason that everybody gets.
 constexpr milliseconds kConnectPatience(5000);
+constexpr milliseconds kBetweenLooks(1000);
 constexpr std::size_t kEarlyData = 4096;
 constexpr int kNoMember = -1;
 
 }  // namespace
 
 ControlScope::ControlScope(EventLoop& loop, Health& health, Self self)
-    : loop_(loop), health_(health), self_(std::move(self)), survey_timer_(loop) {}
+    : loop_(loop), health_(health), self_(std::move(self)), survey_timer_(loop), data_timer_(loop) {}
 
 ControlScope::~ControlScope() {
   for (auto& [peer, dial] : data_dials_) {
@@ -40,7 +41,7 @@ int ControlScope::rank_of(int tree_rank) const {
 
 void ControlScope::fail(const Poison& poison) {
   if (std::exchange(failed_, true)) return;
-  if (health_.fail(poison.code, poison.reason, poison.peer)) {
+  if (health_.fail(poison.code, poison.reason, poison.peer, Health::Reach::kThisRank)) {
     log_info("communicator \"{}\" rank {}: {}", self_.name, self_.own.rank, poison.reason);
   }
   if (self_.on_failure) self_.on_failure();
@@ -113,6 +114,17 @@ Survivors& ControlScope::survivors(std::chrono::milliseconds silence) {
 void ControlScope::set_data_handler(ControlPlane::DataHandler handler) {
   data_handler_ = std::move(handler);
   for (DataSocket& early : std::exchange(early_data_, {})) data_handler_(early.peer, std::move(early.socket), false);
+}
+
+void ControlScope::set_data_watch(std::function<void()> watch) {
+  data_watch_ = std::move(watch);
+  look_after_data();
+}
+
+void ControlScope::look_after_data() {
+  if (failed_) return;
+  data_watch_();
+  data_timer_.arm_after(kBetweenLooks, [this] { look_after_data(); });
 }
 
 void ControlScope::take_data(int peer, UniqueFd socket) {

@@ -72,11 +72,13 @@ class ControlScope {
   Survivors& survivors(std::chrono::milliseconds silence);
 
   void set_data_handler(ControlPlane::DataHandler handler);
+  void set_data_watch(std::function<void()> watch);
   void take_data(int peer, UniqueFd socket);
   // `give_up` gets the reason when the peer cannot be reached.
   void connect_data(int peer, std::function<void(const Poison&)> give_up);
 
  private:
+  void look_after_data();
   struct DataSocket {
     int peer;
     UniqueFd socket;
@@ -97,6 +99,8 @@ class ControlScope {
   DescribeCall describe_call_;
   SurveyHandlers surveyed_;
   Timer survey_timer_;
+  std::function<void()> data_watch_;
+  Timer data_timer_;
   ControlPlane::DataHandler data_handler_;
   std::vector<DataSocket> early_data_;  // came before there was a handler
   std::map<int, DataDial> data_dials_;

@@ -67,7 +67,7 @@ std::shared_ptr<Process> Process::get() {
   const std::lock_guard lock(process_lock(ProcessLock::kProcess));
   std::shared_ptr<Process> process = current.lock();
   if (!process || !process->is_this()) {
-    require_descriptors(kOfProcess, "the control thread");
+    require_descriptors(kOfProcess, kOfProcess, "the control thread");
     process.reset(new Process);
     current = process;
   }

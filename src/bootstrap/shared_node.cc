@@ -72,7 +72,8 @@ void SharedNode::meet(Membership membership, const Config& config, Health& healt
   }
   if (membership.rank != 0) complete_membership(membership, deadline, &watch);
   try {
-    require_descriptors(kOfRank + (root_ ? membership.ranks : 0), fmt::format("rank {}", membership.rank));
+    const long meeting = kOfRank + (root_ ? membership.ranks : 0);
+    require_descriptors(meeting, meeting + membership.ranks, fmt::format("rank {}", membership.rank));
     advertised_addresses(config, membership.loopback_only);
   } catch (const Error& error) {
     complain(process_->loop(), membership, config, error, root_.get(), deadline);

@@ -42,7 +42,7 @@ bool CallContext::flush_transports() const {
 }
 
 void CallContext::fail_locally(const Error& error) const {
-  health().fail(error.code(), error.what(), rank());
+  health().fail(error.code(), error.what(), rank(), Health::Reach::kThisRank);
   control().poison(ErrorCode::kRemote, fmt::format("{}: {}", control().describe(rank()), error.what()), rank());
 }
 
@@ -52,7 +52,7 @@ Error CallContext::out_of_memory() {
 
 void CallContext::abort(const std::string& reason) const {
   const std::string why = reason.empty() ? "" : ": " + reason;
-  health().fail(ErrorCode::kAborted, fmt::format("this rank called abort(){}", why), rank());
+  health().fail(ErrorCode::kAborted, fmt::format("this rank called abort(){}", why), rank(), Health::Reach::kThisRank);
   control().poison(ErrorCode::kRemote, fmt::format("{} aborted{}", control().describe(rank()), why), rank());
 }
 

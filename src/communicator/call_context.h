@@ -31,6 +31,7 @@ class CallContext {
     std::chrono::milliseconds timeout{0};
     std::chrono::milliseconds stall_warning{0};  // 0: none
     bool check_memory = false;                   // of every call, with the kernel's help
+    std::chrono::milliseconds silence{30'000};   // after which a rank of which nothing is heard counts as gone
   };
   explicit CallContext(Parts parts)
       : parts_(std::move(parts)),
@@ -50,6 +51,7 @@ class CallContext {
   Sleepers& sleepers() const { return parts_.sleepers; }
   bool spin() const { return parts_.spin; }
   bool checks_memory() const { return parts_.check_memory; }
+  std::chrono::milliseconds silence() const { return parts_.silence; }
   // Where a thread sleeps that waits for this communicator alone: with those who publish for it knowing. Nowhere inside
   // a callback, whose stream it must carry on meanwhile.
   std::span<Sleepers* const> places_to_sleep() const;

@@ -144,7 +144,11 @@ std::string when_left(std::uint64_t last_call) {
 void CollectiveOperation::check(Clock::duration idle) {
   if (dispute_ || context_.health().failed()) return;
   for (int peer = 0; peer < context_.ranks(); ++peer) {
-    if (peer == context_.rank() || context_.health().left_after(peer) >= sequence()) continue;
+    if (peer == context_.rank()) continue;
+    if (context_.health().left_after(peer) >= sequence()) {
+      check_last_messages(peer, idle);
+      continue;
+    }
     // What it sent before it left may only just have arrived.
     context_.progress_transports();
     if (execute() != Progress::kAgain) return;
@@ -152,7 +156,7 @@ void CollectiveOperation::check(Clock::duration idle) {
         ErrorCode::kRemote,
         fmt::format("{} left {}, and this call needs it: all ranks must make the same calls",
                     context_.control().describe(peer), when_left(context_.health().left_after(peer))),
-        peer);
+        peer, Health::Reach::kThisRank);
     return;
   }
   dispute_ = calls_.disagreements_.find_unexpected(shape_, sequence(), &call_);
@@ -160,6 +164,21 @@ void CollectiveOperation::check(Clock::duration idle) {
     calls_.disagreements_.compare(shape_, sequence());
     compared_ = true;
   }
+}
+
+// A rank that did its part of this call and left has handed its messages to its system, which goes on sending them.
+// What has not come for long never will.
+void CollectiveOperation::check_last_messages(int peer, Clock::duration idle) {
+  if (context_.health().left_after(peer) == Health::kStillHere || idle < context_.silence()) return;
+  if (calls_.executor_->first_awaited(call_) != peer) return;
+  context_.health().fail(
+      ErrorCode::kRemote,
+      fmt::format(
+          "{} did its part of this call and left, but its message has not come for {:.3g} s: the path between "
+          "it and {} may swallow large packets. Compare the MTU of both ends and of what lies between (ip link)",
+          context_.control().describe(peer), std::chrono::duration<double>(idle).count(),
+          context_.control().describe(context_.rank())),
+      peer);
 }
 
 Progress CollectiveOperation::end() {

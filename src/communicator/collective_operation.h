@@ -32,6 +32,7 @@ class CollectiveOperation final : public Operation {
  protected:
   void watch(Clock::duration idle) override;
   void check(Clock::duration idle) override;
+  void check_last_messages(int peer, Clock::duration idle);
   Clock::duration check_interval() const override;
 
  private:

@@ -1,5 +1,6 @@
 #include "communicator/links.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -58,12 +59,14 @@ class TcpLink : public Link {
     limits.channels = static_cast<int>(memory.connections());
     limits.window = memory.window;
     limits.max_message_bytes = static_cast<std::uint32_t>(memory.large_ring_bytes);
+    limits.silence = std::min(limits.silence, parts.config.duration(Setting::kSilence));
     auto tcp = std::make_unique<TcpTransport>(
         parts.layout.rank, parts.layout.ranks, *parts.health,
         [control = parts.control.get()](int peer) { control->connect_data(peer); }, limits);
     parts.control->set_data_handler([tcp = tcp.get()](int peer, UniqueFd socket, bool initiated_here) {
       tcp->attach(peer, std::move(socket), initiated_here);
     });
+    parts.control->set_data_watch([tcp = tcp.get()] { tcp->look_after_paths(); });
     auto link = std::make_unique<TcpLink>(*tcp);
     parts.transports.push_back(std::move(tcp));
     return link;

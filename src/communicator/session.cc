@@ -45,7 +45,8 @@ Session::Session(Parts parts)
       report_(std::make_shared<CommunicatorReport>(CommunicatorReport::Parts{
           self(parts.name), [this] { return statistics(); }, config_.text(Setting::kDumpDir), process_.get()})),
       context_({self(parts.name), *report_, transports_, *sleepers_, parts.spin, parts.timeout,
-                config_.duration(Setting::kStallWarning), config_.integer(Setting::kCheck) != 0}),
+                config_.duration(Setting::kStallWarning), config_.integer(Setting::kCheck) != 0,
+                config_.duration(Setting::kSilence)}),
       collectives_(context_,
                    {layout_, parts.reproducible, *selector_, channels_,
                     progress_word(group_->layout, group_->segment.data(), group_->own_area),
@@ -59,6 +60,13 @@ Session::Session(Parts parts)
       setup_seconds_(parts.setup_seconds),
       discovery_seconds_(parts.discovery_seconds) {
   if (!process_) return;
+  // What a transport or a call finds out here must reach the ranks that cannot find it out themselves.
+  health_->spread_failures([control = control_.get(), rank = layout_.rank](const Error& error) {
+    if (error.code() == ErrorCode::kMismatch || error.code() == ErrorCode::kTimeout) {
+      return control->poison(error.code(), error.what(), error.peer());
+    }
+    control->poison(ErrorCode::kRemote, fmt::format("{}: {}", control->describe(rank), error.what()), error.peer());
+  });
   try {
     process_->add_reporter(report_, static_cast<int>(config_.integer(Setting::kDumpSignal)));
     CommunicatorReport* const writer = config_.text(Setting::kDumpDir).empty() ? nullptr : report_.get();
@@ -89,7 +97,8 @@ Session::~Session() {
 
 void Session::silence() {
   if (health_->used_after_fork()) return;  // nobody asks there, and a thread of the parent may hold the locks
-  report_->close();                        // it asks control_ who the members are
+  health_->spread_failures({});
+  report_->close();  // it asks control_ who the members are
   control_.reset();
 }
 

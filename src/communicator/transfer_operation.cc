@@ -113,7 +113,7 @@ void TransferOperation::fail_for_leaver() {
   context_.health().fail(ErrorCode::kRemote,
                          fmt::format("{} has left and will not {} this message", context_.control().describe(peer),
                                      sending_ ? "receive" : "send"),
-                         peer);
+                         peer, Health::Reach::kThisRank);
 }
 
 // A rank that is still here, else one that has left. This rank itself counts only when it is alone: whoever receives

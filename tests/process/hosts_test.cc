@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "process/job.h"
@@ -69,6 +70,46 @@ TEST_F(Hosts, ReadTheLibrarysBuffersInPlaceOnEachHost) {
   for (int rank = 0; rank < 4; ++rank) readers += job->rank(rank).line("read in place ") != "0" ? 1 : 0;
   EXPECT_GT(readers, 0);
 }
+
+// From the first host to the second: small packets pass, large ones vanish. Nobody is told, as the second host asks for
+// packets that its own cable does not take.
+class SwallowingPath : public Hosts, public testing::WithParamInterface<const char*> {
+ protected:
+  void make_swallowing() {
+    make(2);
+    network_->host(0).run("ip link set eth0 gso_max_segs 1");
+    network_->host(1).run(
+        "ip link set eth0 mtu 1300 && ip route change 10.77.0.0/24 dev eth0 proto kernel scope link src 10.77.0.2 "
+        "advmss "
+        "1460");
+  }
+};
+
+TEST_P(SwallowingPath, FailsEveryRankAndSpeaksOfPacketSizes_F93) {
+  make_swallowing();
+  const std::string what = GetParam();
+  const auto job =
+      start({"join", what, "destroy"}, 2, "10.77.0.1", {{"TUTTI_SILENCE", "3"}, {"TUTTI_STALL_WARNING", "2"}});
+  bool explained = false;
+  for (int rank = 0; rank < 4; ++rank) {
+    ASSERT_TRUE(job->rank(rank).wait(kPatience)) << "rank " << rank << " is left behind: " << job->rank(rank).text();
+    const ToldError told = told_error(job->rank(rank));
+    // The root of a broadcast may have handed all of it to its system, and leave.
+    const bool may_leave = what.starts_with("broadcast") && rank < 2;
+    EXPECT_EQ(job->rank(rank).code(), may_leave && told.code.empty() ? 0 : 3) << job->rank(rank).text();
+    explained = explained || (contains(told.message, "MTU") && contains(told.message, "rank "));
+  }
+  EXPECT_TRUE(explained) << job->rank(0).text() << job->rank(2).text();
+}
+
+// Of a long broadcast the root waits, of a short one it leaves.
+INSTANTIATE_TEST_SUITE_P(Calls, SwallowingPath,
+                         testing::Values("broadcast:3000000", "broadcast:20000", "calls:1:1000000"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, ':', '_');
+                           return name;
+                         });
 
 TEST_F(Hosts, NeedASecret) {
   make(2);

@@ -20,7 +20,7 @@ struct TcpLimits {
   // From the end of a connection until it is an error that something was expected of it: the control plane usually
   // knows better by then.
   std::chrono::milliseconds lost_grace{1000};
-  // A path that has acknowledged nothing for so long, though data was repeated, is dead.
+  // A path that has acknowledged nothing for so long, though data was repeated, is dead. A warning comes after a sixth.
   std::chrono::milliseconds silence{30000};
   // How long the destructor waits for the peers' systems to have taken everything.
   std::chrono::milliseconds close_wait{10000};

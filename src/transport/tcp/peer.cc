@@ -32,6 +32,7 @@ bool TcpPeer::attach(UniqueFd fd, bool initiated_here) {
     return false;  // this rank's own connection is on its way, and the peer waits for it or for our answer
   }
   socket_.emplace(std::move(fd), limits_);
+  ends_ = socket_->ends();
   reader_ = FrameReader();
   usable_ = opened_by_lower || lower_;
   accept_due_ = lower_ && !opened_by_lower;
@@ -184,6 +185,11 @@ void TcpPeer::lose(std::string why) {
   lost_ = std::move(why);
 }
 
+void TcpPeer::lose_path(std::string why) {
+  path_is_silent_ = true;
+  lose(std::move(why));
+}
+
 std::optional<Deadline> TcpPeer::missed_since() {
   const bool missed = interrupted_ || std::any_of(channels_.begin(), channels_.end(), [](const auto& channel) {
                         return channel && (channel->has_unacknowledged() || channel->expects_message());
@@ -196,7 +202,13 @@ std::optional<Deadline> TcpPeer::missed_since() {
   return missed_since_;
 }
 
-bool TcpPeer::path_is_dead() const { return connected() && socket_->path_is_dead(limits_); }
+bool TcpPeer::path_is_dead() const { return connected() && socket_->path_is_silent(limits_.silence); }
+
+bool TcpPeer::take_path_warning() {
+  if (path_warned_ || !connected() || !socket_->path_is_silent(limits_.silence / 6)) return false;
+  path_warned_ = true;
+  return true;
+}
 
 void TcpPeer::finish_writing() {
   if (connected()) socket_->finish_writing();

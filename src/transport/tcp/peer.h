@@ -62,18 +62,24 @@ class TcpPeer final : private FrameSink {
   const std::string& lost() const { return lost_; }
   // Declares it ended.
   void lose(std::string why);
+  // The same, because nothing comes through.
+  void lose_path(std::string why);
+  bool path_is_silent() const { return path_is_silent_; }
   // Since when something is expected from or owed to a peer whose connection is lost; nothing if there is not.
   std::optional<Deadline> missed_since();
   // What was wrong with what the peer sent; empty: nothing.
   const std::string& violation() const { return violation_; }
 
   bool path_is_dead() const;
+  // The same for a sixth of that time; true once.
+  bool take_path_warning();
+  // This rank's end of the connection and the peer's. "" before there was one.
+  const std::string& ends() const { return ends_; }
   // When somebody asked first, who waits for the peer's end of the connection.
   Deadline end_awaited_since() {
     if (!end_awaited_since_) end_awaited_since_ = Clock::now();
     return *end_awaited_since_;
   }
-
   void finish_writing();
   bool delivered();
 
@@ -109,6 +115,9 @@ class TcpPeer final : private FrameSink {
   bool blocked_ = false;
   bool watched_for_output_ = false;
   int write_error_ = 0;  // nothing can be written, but what came before may still be read
+  std::string ends_;
+  bool path_warned_ = false;
+  bool path_is_silent_ = false;
   std::string lost_;
   std::string violation_;
   bool interrupted_ = false;  // lost in the middle of a frame

@@ -10,6 +10,8 @@
 #include <array>
 #include <cerrno>
 
+#include "base/net/address.h"
+
 namespace tutti {
 namespace {
 
@@ -68,11 +70,22 @@ SocketResult TcpSocket::write(std::span<const std::byte> head, std::span<const s
   return failed_call();
 }
 
-bool TcpSocket::path_is_dead(const TcpLimits& limits) const {
+bool TcpSocket::path_is_silent(std::chrono::milliseconds silence) const {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (::getsockopt(fd_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
-  return silent_path(info.tcpi_unacked, info.tcpi_retransmits, info.tcpi_last_ack_recv, limits.silence);
+  return silent_path(info.tcpi_unacked, info.tcpi_retransmits, info.tcpi_last_ack_recv, silence);
+}
+
+std::string TcpSocket::ends() const {
+  const auto text = [this](int (*get)(int, sockaddr*, socklen_t*)) -> std::string {
+    sockaddr_storage address{};
+    socklen_t length = sizeof(address);
+    if (get(fd_.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) return "?";
+    if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return "a local socket";
+    return SocketAddress::from_sockaddr(reinterpret_cast<sockaddr*>(&address), length).text();
+  };
+  return text(::getsockname) + " to " + text(::getpeername);
 }
 
 void TcpSocket::finish_writing() { ::shutdown(fd_.get(), SHUT_WR); }

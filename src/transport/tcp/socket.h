@@ -29,8 +29,10 @@ class TcpSocket {
   SocketResult read(std::span<std::byte> into);
   SocketResult write(std::span<const std::byte> head, std::span<const std::byte> body);
 
-  // The system has repeated data for longer than `limits.silence` and heard nothing back.
-  bool path_is_dead(const TcpLimits& limits) const;
+  // The system has repeated data for so long and heard nothing back.
+  bool path_is_silent(std::chrono::milliseconds silence) const;
+  // "10.0.0.1:4000 to 10.0.0.2:5000": this end and the other.
+  std::string ends() const;
 
   // Nothing more will be written.
   void finish_writing();
@@ -41,8 +43,8 @@ class TcpSocket {
   UniqueFd fd_;
 };
 
-// The rule behind path_is_dead(), from the fields of tcp_info: a peer that answers, even if only to say that it has no
-// room, is alive; a path is dead when data was repeated and nothing came back for long.
+// The rule behind path_is_silent(), from the fields of tcp_info: a peer that answers, even if only to say that it has
+// no room, is alive; a path is dead when data was repeated and nothing came back for long.
 constexpr bool silent_path(std::uint32_t unacked, std::uint32_t retransmits, std::uint32_t ms_since_ack,
                            std::chrono::milliseconds silence) {
   return unacked > 0 && retransmits > 0 && std::chrono::milliseconds(ms_since_ack) >= silence;

@@ -1,5 +1,6 @@
 #include "transport/tcp/tcp_transport.h"
 
+#include <fmt/format.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "base/descriptors.h"
+#include "base/log.h"
 #include "base/system_error.h"
 
 namespace tutti {
@@ -22,6 +24,15 @@ constexpr std::chrono::seconds kPathCheckInterval{1};
 // After so many calls of progress() that moved nothing, no message is going to carry the credit that is still owed, and
 // the peer may be waiting for it.
 constexpr int kIdleTurns = 16;
+// The control connections are alive, or the ranks would have been told otherwise.
+constexpr const char* kSilentPath =
+    "small messages still pass on the control connections, so the path may swallow large packets: compare the MTU of "
+    "both ends and of what lies between (ip link; ping -M do -s 1472 HOST), or let Linux find it out (sysctl "
+    "net.ipv4.tcp_mtu_probing=1); else a firewall drops this connection";
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  return fmt::format("{:.3g}", std::chrono::duration<double>(time).count());
+}
 
 }  // namespace
 
@@ -129,6 +140,14 @@ void TcpTransport::withdraw(Endpoint& endpoint) {
 bool TcpTransport::progress() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   return lock && progress_all();
+}
+
+void TcpTransport::look_after_paths() {
+  // A thread that has the lock is in a call, and looks itself.
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || health_.failed()) return;
+  check_paths();
+  if (any_lost_) check_lost();
 }
 
 bool TcpTransport::written() {
@@ -242,13 +261,13 @@ void TcpTransport::check_lost() {
     if (peer->lost().empty()) continue;
     const auto since = peer->missed_since();
     if (!since || Clock::now() - *since < limits_.lost_grace) continue;
-    health_.fail(
-        ErrorCode::kRemote,
-        "the connection to rank " + std::to_string(peer->rank()) + " " + peer->lost() +
-            " while messages between it and rank " + std::to_string(rank_) +
-            " were outstanding: that rank died, left early, or the network between them failed; its own output "
-            "says more",
-        peer->rank());
+    health_.fail(ErrorCode::kRemote,
+                 "the connection to rank " + std::to_string(peer->rank()) + " (" + peer->ends() + ") " + peer->lost() +
+                     " while messages between it and rank " + std::to_string(rank_) + " were outstanding: " +
+                     (peer->path_is_silent() ? kSilentPath
+                                             : "that rank died, left early, or the network between them failed; its "
+                                               "own output says more"),
+                 peer->rank());
   }
 }
 
@@ -257,9 +276,12 @@ void TcpTransport::check_paths() {
   if (now < next_path_check_) return;
   next_path_check_ = now + kPathCheckInterval;
   for (TcpPeer* peer : known_) {
+    if (peer->take_path_warning()) {
+      log_warn("rank {}: the connection to rank {} ({}) carries nothing though data is sent again and again; {}", rank_,
+               peer->rank(), peer->ends(), kSilentPath);
+    }
     if (!peer->path_is_dead()) continue;
-    peer->lose("carried nothing for " + std::to_string(limits_.silence.count() / 1000) +
-               " s though data was sent again and again");
+    peer->lose_path("carried nothing for " + seconds_text(limits_.silence) + " s though data was sent again and again");
     look_after(*peer);
   }
 }

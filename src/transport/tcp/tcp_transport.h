@@ -53,6 +53,9 @@ class TcpTransport final : public Transport {
   void consumed(Endpoint& endpoint) override;
   void post(Endpoint& endpoint, std::byte* destination, std::uint32_t length, std::uint64_t signature) override;
   void withdraw(Endpoint& endpoint) override;
+  // Looks whether connections still carry what is under way. For the control thread, while this rank may be in no call.
+  void look_after_paths();
+
   bool progress() override;
   bool written() override;
   bool flush() override;
