@@ -91,7 +91,7 @@ void TransferOperation::check(Clock::duration idle) {
   if (!calls_.point_to_point_.is_full(transfer_.peer)) return;
   full_said_ = true;
   log_warn("{} waits: {} messages to {} wait for receives that it has not called, and no more are announced to it",
-              describe(), PointToPoint::kMostUnmatched, context_.control().describe(transfer_.peer));
+           describe(), PointToPoint::kMostUnmatched, context_.control().describe(transfer_.peer));
 }
 
 bool TransferOperation::peer_has_left() {
