@@ -35,8 +35,21 @@ CollectiveOperation::CollectiveOperation(CollectiveCalls& calls, const Collectiv
   call_.in_place = in_place;
 }
 
+CollectiveOperation::~CollectiveOperation() {
+  if (!holds_turn_ || context_.health().used_after_fork()) return;
+  try {
+    context_.fail_locally(CallContext::out_of_memory());
+  } catch (const std::bad_alloc&) {
+    // Peers are told when this rank leaves.
+  }
+  if (running_) calls_.executor_->withdraw();
+  OperationLog::end(call_.entry, running_ ? Phase::kFailed : Phase::kCancelled, true);
+  if (running_ || !calls_.order_.give_up(turn_)) pass_turn();
+}
+
 void CollectiveOperation::take_over(std::uint64_t turn, const Call* begun) {
   turn_ = turn;
+  holds_turn_ = true;
   if (begun != nullptr) {
     call_ = *begun;
     running_ = true;
@@ -48,15 +61,22 @@ void CollectiveOperation::take_over(std::uint64_t turn, const Call* begun) {
 Progress CollectiveOperation::progress() {
   if (!running_) {
     advanced_ = false;
-    if (!calls_.order_.is_called(turn_)) return wait_for_turn();
+    if (!calls_.order_.has_come(turn_)) return wait_for_turn();
     if (!begin()) return Progress::kFailed;
   }
   return carry_on();
 }
 
-// In a forked child the turn may be that of a thread of the parent.
+// What its communicator has failed does not wait for the calls before it, which may take long to find out. In a forked
+// child the turn may be that of a thread of the parent, which may also hold the locks.
 Progress CollectiveOperation::wait_for_turn() {
-  return context_.health().used_after_fork() ? fail(context_.failure_of(describe())) : Progress::kAgain;
+  if (!is_doomed()) return Progress::kAgain;
+  const bool in_child = context_.health().used_after_fork();
+  if (!in_child && !calls_.order_.give_up(turn_)) return Progress::kAgain;
+  holds_turn_ = false;
+  if (in_child) return fail(failure());
+  OperationLog::end(call_.entry, Phase::kCancelled, true);
+  return fail(context_.health().failed() ? failure() : context_.closed_error(tutti::name(shape_.collective)));
 }
 
 bool CollectiveOperation::begin() {
@@ -186,19 +206,24 @@ Progress CollectiveOperation::end() {
   if (wait_.rank() >= 0 && wait_.time() >= kShortestWait) calls_.arrivals_.count(wait_.rank(), wait_.time());
   if (call_.repeatable) calls_.short_calls_.keep(call_, bytes_);
   if (!is_split(shape_)) calls_.counters_[static_cast<std::size_t>(shape_.collective)].count_in_turn(bytes_);
-  calls_.order_.pass(turn_);
+  pass_turn();
   return Progress::kDone;
 }
 
-Progress CollectiveOperation::end_with(Error error) {
-  OperationLog::end(call_.entry, call_.sequence == 0 ? Phase::kCancelled : Phase::kFailed, true);
+void CollectiveOperation::pass_turn() {
+  holds_turn_ = false;
   calls_.order_.pass(turn_);
-  return fail(std::move(error));
+}
+
+Progress CollectiveOperation::end_with(const Error& error) {
+  OperationLog::end(call_.entry, call_.sequence == 0 ? Phase::kCancelled : Phase::kFailed, true);
+  pass_turn();
+  return fail(error);
 }
 
 Progress CollectiveOperation::end_with_failure() {
   calls_.executor_->withdraw();
-  return end_with(context_.failure_of(describe()));
+  return end_with(failure());
 }
 
 std::string CollectiveOperation::describe() const {

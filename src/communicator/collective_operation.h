@@ -21,6 +21,8 @@ class CollectiveOperation final : public Operation {
   // arguments: checked.
   CollectiveOperation(CollectiveCalls& calls, const CollectiveArguments& arguments, bool in_place,
                       std::chrono::milliseconds limit);
+  // One that was issued and has not ended fails the communicator: peers would wait for it, and the calls behind it.
+  ~CollectiveOperation() override;
 
   void issue() override { take_over(calls_.order_.take(), nullptr); }
   // In place of issue(): it has this number, and, unless `begun` is null, is that call, begun by CollectiveCalls.
@@ -43,8 +45,9 @@ class CollectiveOperation final : public Operation {
   // A step or more of it; what goes wrong is in Health, or Executor::mismatch().
   Progress execute();
   Progress end();
-  Progress end_with(Error error);
+  Progress end_with(const Error& error);
   Progress end_with_failure();
+  void pass_turn();
 
   CollectiveCalls& calls_;
   const CallShape shape_;
@@ -52,6 +55,7 @@ class CollectiveOperation final : public Operation {
   const std::shared_ptr<const BlockCounts> blocks_;  // of a vector form: shared with nobody who changes it
   Call call_;
   std::uint64_t turn_ = 0;
+  bool holds_turn_ = false;  // has taken the number, and neither passed it nor given it up
   bool compared_ = false;
   Wait wait_;
   std::size_t arrived_ = 0;                        // of the other ranks of this host, in the order of Arrivals

@@ -1,13 +1,21 @@
 #include "communicator/operation.h"
 
 #include <algorithm>
+#include <new>
 
-#include "communicator/stream_engine.h"
 #include "executor/waiter.h"
 
 namespace tutti {
 
-void Operation::look_around(Clock::time_point now) {
+void Operation::look_around(Clock::time_point now) noexcept {
+  try {
+    look(now);
+  } catch (const std::bad_alloc&) {
+    context_.fail_locally(CallContext::out_of_memory());
+  }
+}
+
+void Operation::look(Clock::time_point now) {
   if (issued_ == Clock::time_point{}) issued_ = now;  // of a blocking call, which does not ask for the time
   if (idle_since_ == Clock::time_point{}) {
     idle_since_ = now;
@@ -30,6 +38,14 @@ void Operation::look_around(Clock::time_point now) {
   next_check_ = idle + check_interval();
 }
 
+Error Operation::failure() const {
+  try {
+    return context_.failure_of(describe());
+  } catch (const std::bad_alloc&) {
+    return CallContext::out_of_memory();
+  }
+}
+
 void drive(Operation& operation, Progress progress) {
   const CallContext& context = operation.context();
   constexpr std::uint32_t kTurnsPerLook = 4096;  // also when something always moves
@@ -46,7 +62,6 @@ void drive(Operation& operation, Progress progress) {
     } else if (waiter.pause()) {
       operation.look_around(Clock::now());
       waiter.wake_by(operation.due());
-      detail::StreamEngine::help_callers();
     }
   }
   if (progress == Progress::kFailed) throw operation.error();

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -57,7 +56,7 @@ class Operation {
   void issued_at(Clock::time_point now) { issued_ = now; }
   void note_moved() { idle_since_ = {}; }
   void note_advanced() { stall_.ended(); }
-  void look_around(Clock::time_point now);
+  void look_around(Clock::time_point now) noexcept;
   // When looking around is due, whatever happens: its limit is over then. Known once somebody has looked around.
   Clock::time_point due() const { return due_; }
 
@@ -67,8 +66,10 @@ class Operation {
   // Finds out whether it can end at all; every so often. idle: since it got on last.
   virtual void check(Clock::duration idle) = 0;
   virtual Clock::duration check_interval() const { return {}; }
-  Progress fail(Error error) {
-    error_.emplace(std::move(error));
+  // What it ends with where its communicator has failed.
+  Error failure() const;
+  Progress fail(const Error& error) {
+    error_.emplace(error);
     return Progress::kFailed;
   }
 
@@ -77,6 +78,8 @@ class Operation {
   bool advanced_ = false;
 
  private:
+  void look(Clock::time_point now);
+
   const std::chrono::milliseconds limit_;
   Clock::time_point issued_{};
   Clock::time_point idle_since_{};

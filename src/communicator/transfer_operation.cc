@@ -141,7 +141,7 @@ Progress TransferOperation::end_with_failure() {
       control.poison(ErrorCode::kMismatch, reason, Error::kNoPeer);
     }
   }
-  return end_with(context_.failure_of(describe()), Phase::kFailed);
+  return end_with(failure(), Phase::kFailed);
 }
 
 Progress TransferOperation::end_with(Error error, Phase phase) {
