@@ -41,11 +41,13 @@ class Stream {
 // progress together. The calls return a Work at once; their buffers belong to the call until it is done. Calls of one
 // communicator run in issue order whatever streams they are given to.
 //
-// Any thread may issue calls to it. The thread starts with the first call.
+// Any thread may issue calls to it. The thread starts with the first call, another one with the first callback
+// (Work::then).
 class TUTTI_API HostStream {
  public:
   HostStream();
-  // Waits until its calls have ended, unless it goes in a callback of one of them: then its thread sees them out.
+  // Waits until its calls are done, unless it goes in a callback of one of them, or with it: then its threads see them
+  // out.
   ~HostStream();
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;

@@ -2,14 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "communicator/callback_scope.h"
-
 namespace tutti {
-
-std::span<Sleepers* const> CallContext::places_to_sleep() const {
-  if (detail::CallbackScope::innermost() != nullptr) return {};
-  return std::span(&sleepers_, 1);
-}
 
 Error CallContext::closed_error(std::string_view call) const {
   return {ErrorCode::kInvalidArgument, fmt::format("{} on \"{}\": it was destroyed", call, name())};

@@ -52,9 +52,8 @@ class CallContext {
   bool spin() const { return parts_.spin; }
   bool checks_memory() const { return parts_.check_memory; }
   std::chrono::milliseconds silence() const { return parts_.silence; }
-  // Where a thread sleeps that waits for this communicator alone: with those who publish for it knowing. Nowhere inside
-  // a callback, whose stream it must carry on meanwhile.
-  std::span<Sleepers* const> places_to_sleep() const;
+  // Where a thread sleeps that waits for this communicator alone: with those who publish for it knowing.
+  std::span<Sleepers* const> places_to_sleep() const { return std::span(&sleepers_, 1); }
   std::chrono::milliseconds timeout() const { return parts_.timeout; }              // 0: none
   std::chrono::milliseconds stall_warning() const { return parts_.stall_warning; }  // 0: none
   OutstandingCalls& outstanding() { return outstanding_; }

@@ -2,17 +2,18 @@
 
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "base/log.h"
 #include "communicator/group_calls.h"
 
 namespace tutti::detail {
 
-std::optional<Error> run_callback(const Work::Callback& callback, const Work& work) {
+std::optional<Error> run_callback(Work::Callback callback, const Work& work) {
   const GroupCalls::Outside outside;
   std::optional<Error> thrown;
   try {
-    callback(work);
+    std::exchange(callback, nullptr)(work);
     return thrown;
   } catch (const Error& error) {
     thrown.emplace(error.code(), std::string("a callback threw: ") + error.what(), error.peer());

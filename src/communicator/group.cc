@@ -27,8 +27,7 @@ class Group::Impl {
     calls_->drop_from(mark_);
     calls_->end_level(mark_);
     if (!own_) return;
-    calls_->work()->end_without_calls(
-        Error(ErrorCode::kAborted, "its group was not ended, so that it was never issued: call Group::end()"));
+    calls_->work()->end_without_calls(Error(ErrorCode::kAborted, GroupCalls::kNotEnded));
   }
 
   Work end() {

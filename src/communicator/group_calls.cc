@@ -1,6 +1,8 @@
 #include "communicator/group_calls.h"
 
 #include <exception>
+#include <iterator>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -8,6 +10,18 @@
 #include "executor/waiter.h"
 
 namespace tutti {
+
+namespace {
+
+// Calls that are not issued, from that place on: their Works end with this error, and may call back.
+void end_from(Batch& calls, std::size_t first, const char* error) {
+  const auto begin = calls.begin() + static_cast<std::ptrdiff_t>(first);
+  const Batch dropped(std::make_move_iterator(begin), std::make_move_iterator(calls.end()));
+  calls.erase(begin, calls.end());
+  for (const PendingCall& call : dropped) call.work->end_without_calls(Error(ErrorCode::kAborted, error));
+}
+
+}  // namespace
 
 GroupCalls::GroupCalls(Stream stream)
     : stream_(stream),
@@ -20,14 +34,11 @@ GroupCalls::~GroupCalls() {
   if (current_ == this) current_ = nullptr;
 }
 
-void GroupCalls::add_collective(PendingCall call) {
-  call.work = work_;
-  collectives_.push_back(std::move(call));
-}
-
-void GroupCalls::add_transfer(PendingCall call) {
-  call.work = work_;
-  transfers_.push_back(std::move(call));
+Work GroupCalls::add(Batch& batch, PendingCall call) {
+  detail::StreamEngine* const engine = stream_.engine();
+  call.work = std::make_shared<detail::WorkState>(engine == nullptr ? nullptr : engine->shared_from_this(), work_);
+  batch.push_back(std::move(call));
+  return batch.back().work->work();
 }
 
 GroupCalls::Mark GroupCalls::begin_level(std::chrono::milliseconds limit) {
@@ -56,9 +67,9 @@ void GroupCalls::check_innermost(std::size_t level) const {
 }
 
 void GroupCalls::drop_from(const Mark& mark) {
-  collectives_.erase(collectives_.begin() + static_cast<std::ptrdiff_t>(mark.collectives), collectives_.end());
-  transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(mark.transfers), transfers_.end());
   openings_.resize(mark.openings);
+  end_from(collectives_, mark.collectives, kNotEnded);
+  end_from(transfers_, mark.transfers, kNotEnded);
 }
 
 void GroupCalls::run() {
@@ -66,12 +77,13 @@ void GroupCalls::run() {
   try {
     if (!openings_.empty()) open_all(openings_);
     if (collectives_.empty() && transfers_.empty()) return work_->end_without_calls(std::nullopt);
-    if (stream_.engine() != nullptr) {
-      return stream_.engine()->issue(std::move(collectives_), std::move(transfers_), work_);
-    }
-    issue_calls(collectives_, transfers_, *work_);
+    if (stream_.engine() != nullptr) return stream_.engine()->issue(collectives_, transfers_, work_, work_.get());
+    issue_calls(collectives_, transfers_, work_.get());
   } catch (const std::exception& error) {
-    work_->end_without_calls(Error(ErrorCode::kAborted, std::string("its group failed: ") + error.what()));
+    const std::string reason = std::string("its group failed: ") + error.what();
+    end_from(collectives_, 0, reason.c_str());
+    end_from(transfers_, 0, reason.c_str());
+    work_->end_without_calls(Error(ErrorCode::kAborted, reason));
     throw;
   }
   drive();
@@ -92,10 +104,9 @@ void GroupCalls::drive() {
     if ((!moved && waiter.pause()) || ++turns % Rotation::kRoundsPerLook == 0) {
       rotation.look_around(waiter);
       waiter.wake_by(rotation.due());
-      detail::StreamEngine::help_callers();
     }
   }
-  work_->settle();
+  for (const auto& work : rotation.ended()) work->settle();
 }
 
 }  // namespace tutti

@@ -17,6 +17,9 @@ namespace tutti {
 // What the calling thread has called since its outermost Group began. Owned by that Group; its thread only.
 class GroupCalls {
  public:
+  // What a call ends with whose group was not ended.
+  static constexpr const char* kNotEnded = "its group was not ended, so that it was never issued: call Group::end()";
+
   explicit GroupCalls(Stream stream);
   ~GroupCalls();
   GroupCalls(const GroupCalls&) = delete;
@@ -40,8 +43,9 @@ class GroupCalls {
   // Of calls that have none of their own; 0: that of their communicator.
   std::chrono::milliseconds limit() const { return limit_; }
   const std::shared_ptr<detail::WorkState>& work() const { return work_; }
-  void add_collective(PendingCall call);
-  void add_transfer(PendingCall call);
+  // A call of this group; returns its Work.
+  Work add_collective(PendingCall call) { return add(collectives_, std::move(call)); }
+  Work add_transfer(PendingCall call) { return add(transfers_, std::move(call)); }
   void add_opening(std::shared_ptr<Opening> opening) { openings_.push_back(std::move(opening)); }
 
   // Of a nested group: what was there when it began.
@@ -60,7 +64,7 @@ class GroupCalls {
   void check_innermost(std::size_t level) const;
   std::size_t levels() const { return levels_; }
   void end_level(const Mark& mark);
-  // Forgets the calls since then.
+  // Forgets the calls since then, whose Works end.
   void drop_from(const Mark& mark);
 
   // Opens the communicators, then issues the calls: with a stream it returns at once, else when all are done. Throws
@@ -68,6 +72,7 @@ class GroupCalls {
   void run();
 
  private:
+  Work add(Batch& batch, PendingCall call);
   void drive();
 
   static inline constinit thread_local GroupCalls* current_ __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -76,7 +81,7 @@ class GroupCalls {
   const std::thread::id thread_ = std::this_thread::get_id();
   std::size_t levels_ = 0;
   std::chrono::milliseconds limit_{0};
-  std::shared_ptr<detail::WorkState> work_;  // shared with the Works of the calls
+  std::shared_ptr<detail::WorkState> work_;  // of all calls together; shared with theirs
   Batch collectives_;
   Batch transfers_;
   std::vector<std::shared_ptr<Opening>> openings_;  // shared with the Communicators that were returned

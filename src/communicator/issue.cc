@@ -32,14 +32,11 @@ Work issue_collective(const std::shared_ptr<Session>& session, const CollectiveA
   PendingCall call;
   call.home = session;
   call.operation = session->collectives().prepare(arguments, limit_of(stream));
-  if (GroupCalls* group = GroupCalls::current()) {
-    group->add_collective(std::move(call));
-    return group->work()->work();
-  }
+  if (GroupCalls* group = GroupCalls::current()) return group->add_collective(std::move(call));
   const auto work = call.work = work_on(stream);
-  Batch batch;
-  batch.push_back(std::move(call));
-  stream.engine()->issue(std::move(batch), {}, work);
+  Batch collectives, transfers;
+  collectives.push_back(std::move(call));
+  stream.engine()->issue(collectives, transfers, work, nullptr);
   return work->work();
 }
 
@@ -48,14 +45,11 @@ Work issue_transfer(const std::shared_ptr<Session>& session, const TransferReque
   PendingCall call;
   call.home = session;
   call.operation = session->transfers().prepare(request, limit_of(stream));
-  if (GroupCalls* group = GroupCalls::current()) {
-    group->add_transfer(std::move(call));
-    return group->work()->work();
-  }
+  if (GroupCalls* group = GroupCalls::current()) return group->add_transfer(std::move(call));
   const auto work = call.work = work_on(stream);
-  Batch batch;
-  batch.push_back(std::move(call));
-  stream.engine()->issue({}, std::move(batch), work);
+  Batch collectives, transfers;
+  transfers.push_back(std::move(call));
+  stream.engine()->issue(collectives, transfers, work, nullptr);
   return work->work();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <mutex>
 
 #include "base/sync.h"
@@ -35,6 +36,11 @@ class OutstandingCalls {
   SpinLock lock_;  // guards what is below
   std::size_t count_ = 0;
   bool closed_ = false;
+};
+
+// For a pointer that stands for a call that entered.
+struct LeaveOutstanding {
+  void operator()(OutstandingCalls* calls) const { calls->leave(); }
 };
 
 }  // namespace tutti

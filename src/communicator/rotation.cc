@@ -5,8 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "communicator/callback_scope.h"
-
 namespace tutti {
 
 namespace {
@@ -16,35 +14,28 @@ void enter_all(std::initializer_list<Batch*> batches) {
   for (Batch* batch : batches) {
     for (PendingCall& call : *batch) call.operation->context().check_usable("a call of a stream or group");
   }
-  std::vector<OutstandingCalls*> entered;
   for (Batch* batch : batches) {
     for (PendingCall& call : *batch) {
       CallContext& context = call.operation->context();
-      if (context.outstanding().enter()) {
-        entered.push_back(&context.outstanding());
-        continue;
-      }
-      for (OutstandingCalls* outstanding : entered) outstanding->leave();
-      throw context.closed_error("a call of a stream or group");
+      if (!context.outstanding().enter()) throw context.closed_error("a call of a stream or group");
+      call.outstanding.reset(&context.outstanding());
     }
   }
 }
 
 }  // namespace
 
-void issue_calls(Batch& collectives, Batch& transfers, detail::WorkState& work) {
+void issue_calls(Batch& collectives, Batch& transfers, detail::WorkState* group) {
   enter_all({&collectives, &transfers});
   const Clock::time_point now = Clock::now();
-  std::uint64_t sequence = 0;
   for (Batch* batch : {&collectives, &transfers}) {
     for (PendingCall& call : *batch) {
       call.operation->issued_at(now);
       call.operation->issue();
-      sequence = call.operation->sequence();
+      call.work->issue(1, call.operation->sequence(), now);
     }
   }
-  const std::size_t calls = collectives.size() + transfers.size();
-  work.issue(calls, calls == 1 ? sequence : 0, now);
+  if (group != nullptr) group->issue(collectives.size() + transfers.size(), 0, now);
 }
 
 template <class Function>
@@ -65,9 +56,7 @@ bool Rotation::round(Waiter& waiter) {
   moved |= progress_transports(waiter);
   if (some_ended_) retire(waiter);
   if (moved) waiter.reset();
-  // Inside a callback, whose stream must be carried on meanwhile, nobody sleeps for long.
-  const bool may_sleep = detail::CallbackScope::innermost() == nullptr;
-  waiter.listen_to(may_sleep ? std::span<Sleepers* const>(sleepers_) : std::span<Sleepers* const>(), transports_);
+  waiter.listen_to(sleepers_, transports_);
   return moved;
 }
 
@@ -124,10 +113,13 @@ void Rotation::retire(Waiter& waiter) {
     const std::optional<Error> error = call.failed ? std::optional(call.operation->error()) : std::nullopt;
     const int source = call.operation->source();
     const std::size_t count = call.operation->received();
-    OutstandingCalls& outstanding = call.operation->context().outstanding();
     call.operation.reset();
-    if (call.work->end_call(error, source, count, now)) ended_.push_back(std::move(call.work));
-    outstanding.leave();  // last: whoever destroys the communicator finds its Works done
+    const std::shared_ptr<detail::WorkState> group = call.work->group();
+    call.work->end_call(error, source, count, now, false);
+    const bool calls_back = call.work->calls_back();
+    if (group == nullptr || calls_back) ended_.push_back(std::move(call.work));
+    if (group != nullptr && group->end_call(error, -1, 0, now, calls_back)) ended_.push_back(group);
+    call.outstanding.reset();  // last: whoever destroys the communicator finds its Works done
     call.home.reset();
   }
 }

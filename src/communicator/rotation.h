@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "communicator/operation.h"
+#include "communicator/outstanding.h"
 #include "communicator/work_state.h"
 #include "executor/waiter.h"
 #include "transport/transport.h"
@@ -18,17 +19,19 @@ namespace tutti {
 struct PendingCall {
   // Shared: what the operation works on lives until it has ended, whatever becomes of the Communicator.
   std::shared_ptr<const void> home;
+  std::unique_ptr<OutstandingCalls, LeaveOutstanding> outstanding;  // its communicator's, from its issue on
   std::unique_ptr<Operation> operation;
-  std::shared_ptr<detail::WorkState> work;  // shared with the caller's Work
+  std::shared_ptr<detail::WorkState> work;  // of this call alone; shared with the caller's Work
   bool started = false;
   bool ended = false;
   bool failed = false;
 };
 using Batch = std::vector<PendingCall>;
 
-// Issues calls that one Work stands for: each takes its place among the calls of its communicator, in this order.
-// Throws Error(kInvalidArgument) for a communicator that was destroyed; nothing was issued then.
-void issue_calls(Batch& collectives, Batch& transfers, detail::WorkState& work);
+// Issues calls: each takes its place among the calls of its communicator, in this order. group: what stands for all of
+// them; null: there is one. Throws Error(kInvalidArgument) for a communicator that was destroyed; nothing was issued
+// then. Throws nothing once a place was taken.
+void issue_calls(Batch& collectives, Batch& transfers, detail::WorkState* group);
 
 // Operations that progress together: those of a stream, or of a group. Collectives come in batches: the calls of one
 // batch progress together, and the next batch begins when all have ended. Transfers have no order among each other.
@@ -48,7 +51,8 @@ class Rotation {
   void look_around(Waiter& waiter);
   // When that is due at the latest, as far as the last look knows.
   Clock::time_point due() const { return due_; }
-  // Works whose last call has ended; to be settled by whoever owns this, without its locks.
+  // Works whose last call has ended, but for calls of groups that do not call back; in the order in which their
+  // callbacks run, to be settled without the locks of whoever owns this. A group comes after its calls.
   std::vector<std::shared_ptr<detail::WorkState>>& ended() { return ended_; }
 
   bool empty() const { return queue_.empty() && transfers_.empty(); }

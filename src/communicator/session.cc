@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "communicator/setup.h"
-#include "communicator/stream_engine.h"
 #include "executor/waiter.h"
 #include "transport/shm/shm_endpoint.h"
 
@@ -149,10 +148,7 @@ void Session::destroy() {
   // What is left on streams ends now: collectives that were issued later, sends and receives.
   context_.outstanding().close();
   Waiter waiter(false);
-  while (!context_.outstanding().none()) {
-    detail::StreamEngine::help_callers();
-    waiter.pause();
-  }
+  while (!context_.outstanding().none()) waiter.pause();
   if (!health_->failed()) {
     collectives_.disagreements().check_left_overs(last_call);
   } else {

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "communicator/session.h"
 #include "communicator/setup.h"
-#include "communicator/stream_engine.h"
 #include "executor/waiter.h"
 
 // How the survivors of a communicator make a new one: they agree on who they are, meet, and agree again when that comes
@@ -44,11 +43,8 @@ void Session::end_failed_calls(Deadline deadline) {
   while (!context_.outstanding().none() || !(turn = collectives_.order().try_take())) {
     if (Clock::now() >= deadline) {
       throw Error(ErrorCode::kTimeout,
-                  fmt::format("shrink of communicator \"{}\": calls of this rank that have failed do not end: do their "
-                              "streams wait for a callback?",
-                              name()));
+                  fmt::format("shrink of communicator \"{}\": calls of this rank that have failed do not end", name()));
     }
-    detail::StreamEngine::help_callers();
     waiter.pause();
   }
   try {

@@ -1,11 +1,12 @@
 #include "communicator/stream_engine.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
+
+#include "communicator/callback_scope.h"
+#include "communicator/stream_thread.h"
 
 namespace tutti::detail {
 namespace {
@@ -17,32 +18,23 @@ constexpr std::chrono::nanoseconds kLongestNap = std::chrono::microseconds(800);
 
 }  // namespace
 
-// From construction to destruction somebody helps, and the thread keeps out of the way, but for interruptions.
+// From construction to destruction somebody helps, and the thread keeps out of the way.
 class StreamEngine::Helping {
  public:
-  explicit Helping(StreamEngine& engine) : engine_(engine) { begin(); }
-  ~Helping() { end(); }
-  Helping(const Helping&) = delete;
-  Helping& operator=(const Helping&) = delete;
-
-  // Around an interruption: end() first.
-  void begin() {
+  explicit Helping(StreamEngine& engine) : engine_(engine) {
     const std::lock_guard lock(engine_.mutex_);
     add(engine_.helpers_, 1);
     spin_ = engine_.spin_;
     engine_.wake_driver();
   }
-  void end() {
+  ~Helping() {
     const std::lock_guard lock(engine_.mutex_);
     note(engine_.helpers_, peek(engine_.helpers_) - 1);
     if (engine_.needed() && engine_.state_ == State::kAsleep) engine_.wake();
   }
-  // The streams in whose callbacks this thread is; their next callbacks may take long, too.
-  void help_callers() {
-    end();
-    StreamEngine::help_callers();
-    begin();
-  }
+  Helping(const Helping&) = delete;
+  Helping& operator=(const Helping&) = delete;
+
   bool spin() const { return spin_; }
 
  private:
@@ -55,12 +47,20 @@ StreamEngine::~StreamEngine() {
   if (thread_.joinable()) thread_.detach();
 }
 
-void StreamEngine::issue(Batch collectives, Batch transfers, const std::shared_ptr<WorkState>& work) {
+void StreamEngine::issue(Batch& collectives, Batch& transfers, const std::shared_ptr<WorkState>& work,
+                         WorkState* group) {
   check_process();
   const std::lock_guard lock(mutex_);
   start_thread();
-  issue_calls(collectives, transfers, *work);
+  // All that takes memory comes before the first number is taken: whoever has one must be carried on.
+  issued_.reserve(issued_.size() + 1);
   pending_.insert(work);
+  try {
+    issue_calls(collectives, transfers, group);
+  } catch (...) {
+    pending_.erase(work);
+    throw;
+  }
   for (const Batch* batch : {&collectives, &transfers}) {
     for (const PendingCall& call : *batch) spin_ = spin_ && call.operation->context().spin();
   }
@@ -72,6 +72,15 @@ void StreamEngine::issue(Batch collectives, Batch transfers, const std::shared_p
   if (!nothing_else && !posts) return;
   wake_driver();
   if (peek(helpers_) == 0) wake();
+}
+
+void StreamEngine::expect_callbacks() {
+  check_process();
+  const std::lock_guard lock(mutex_);
+  callbacks_.start([self = shared_from_this()](const std::shared_ptr<WorkState>& work) {
+    work->settle();
+    self->forget(work);
+  });
 }
 
 void StreamEngine::wake() {
@@ -87,17 +96,7 @@ void StreamEngine::wake_driver() {
 void StreamEngine::start_thread() {
   if (thread_.joinable()) return;
   bell_.emplace();
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's threads
-  try {
-    thread_ = std::thread([self = shared_from_this()] { self->run_thread(); });
-  } catch (const std::system_error& error) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw Error(ErrorCode::kSystem, std::string("cannot start a stream's thread: ") + error.what() +
-                                        "; raise the limit of processes (ulimit -u), or use fewer streams");
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_stream_thread("thread", [self = shared_from_this()] { self->run_thread(); });
 }
 
 void StreamEngine::check_process() const {
@@ -178,8 +177,9 @@ StreamEngine::Works StreamEngine::release() {
   Works ended;
   ended.swap(rotation_.ended());
   if (!ended.empty()) {
+    const auto issues = std::ranges::count_if(ended, [](const auto& work) { return work->group() == nullptr; });
     const std::lock_guard lock(mutex_);
-    note(unsettled_, peek(unsettled_) - ended.size());
+    note(unsettled_, peek(unsettled_) - static_cast<std::uint64_t>(issues));
   }
   driving_.unlock();
   return ended;
@@ -187,59 +187,57 @@ StreamEngine::Works StreamEngine::release() {
 
 void StreamEngine::settle(const Works& ended) {
   for (const auto& work : ended) {
-    work->settle();
-    const std::lock_guard lock(mutex_);
-    if (const auto error = work->error(); error && !first_error_) first_error_ = error;
-    pending_.erase(work);
-    if (closed_ && pending_.empty()) wake();
+    if (work->calls_back()) {
+      callbacks_.push(work);
+    } else {
+      forget(work);
+    }
   }
+}
+
+void StreamEngine::forget(const std::shared_ptr<WorkState>& work) {
+  const auto error = work->error();
+  const std::lock_guard lock(mutex_);
+  if (error && !first_error_) first_error_ = error;
+  pending_.erase(work);
+  if (!closed_ || !pending_.empty()) return;
+  wake();
+  callbacks_.finish();
 }
 
 bool StreamEngine::help(const WorkState& work, std::optional<Deadline> deadline) {
   check_process();
-  Helping helping(*this);
-  Waiter waiter(helping.spin());
-  if (deadline) waiter.wake_by(*deadline);
-  const bool in_callback = CallbackScope::innermost() != nullptr;
   const auto over = [&] { return deadline && Clock::now() >= *deadline; };
+  {
+    Helping helping(*this);
+    Waiter waiter(helping.spin());
+    if (deadline) waiter.wake_by(*deadline);
+    while (!work.has_ended()) {
+      if (over()) return false;
+      if (!driving_.try_lock()) {
+        waiter.listen_to({}, {});  // those are for whoever has the lock
+        waiter.pause();
+        continue;
+      }
+      while (!work.has_ended() && !over()) {
+        const bool moved = turn(waiter);
+        if (!rotation_.ended().empty()) break;
+        if (moved || !nap(waiter, true)) continue;
+        rotation_.look_around(waiter);
+        waiter.wake_by(std::min(rotation_.due(), deadline.value_or(Clock::time_point::max())));
+      }
+      waiter.reset();
+      settle(release());
+    }
+  }
+  // What is left are callbacks, which another thread runs. Meanwhile the calls are the stream's thread's again.
+  Waiter waiter(false);
+  if (deadline) waiter.wake_by(*deadline);
   while (!work.done()) {
     if (over()) return false;
-    if (!driving_.try_lock()) {
-      waiter.listen_to({}, {});  // those are for whoever has the lock
-      if (waiter.pause() && in_callback) helping.help_callers();
-      continue;
-    }
-    bool others_turn = false;
-    while (!work.done() && !over()) {
-      const bool moved = turn(waiter);
-      if (!rotation_.ended().empty()) break;
-      if (moved || !nap(waiter, true)) continue;
-      rotation_.look_around(waiter);
-      waiter.wake_by(std::min(rotation_.due(), deadline.value_or(Clock::time_point::max())));
-      others_turn = in_callback;
-      if (others_turn) break;
-    }
-    if (!others_turn) waiter.reset();  // in a callback it sleeps nowhere that others know of
-    const Works ended = release();
-    // Callbacks may take long, in which the calls are the thread's again.
-    const bool calls_back = !std::ranges::all_of(ended, [](const auto& settled) { return settled->done(); });
-    if (calls_back) helping.end();
-    settle(ended);
-    if (calls_back) helping.begin();
-    if (others_turn) helping.help_callers();
+    waiter.pause();
   }
   return true;
-}
-
-void StreamEngine::help_callers_slowly() {
-  for (const CallbackScope* scope = CallbackScope::innermost(); scope != nullptr; scope = scope->outer()) {
-    StreamEngine* engine = scope->engine();
-    if (engine == nullptr || !engine->driving_.try_lock()) continue;
-    Waiter waiter(false);
-    if (!engine->turn(waiter)) engine->rotation_.look_around(waiter);
-    waiter.reset();
-    engine->settle(engine->release());
-  }
 }
 
 void StreamEngine::wait_for_all() {
@@ -252,10 +250,7 @@ void StreamEngine::wait_for_all() {
     help(*work, std::nullopt);
     // Whoever ended it may not have noted its error yet.
     Waiter waiter(false);
-    while (is_pending(work)) {
-      help_callers();
-      waiter.pause();
-    }
+    while (is_pending(work)) waiter.pause();
   }
 }
 
@@ -278,7 +273,7 @@ void StreamEngine::synchronize() {
 void StreamEngine::close() {
   if (peek(forked_) != 0) {
     if (thread_.joinable()) thread_.detach();
-    return;
+    return callbacks_.detach();
   }
   const bool inside = CallbackScope::is_inside(*this);
   // Callbacks may issue more.
@@ -290,10 +285,14 @@ void StreamEngine::close() {
   std::unique_lock lock(mutex_);
   closed_ = true;
   wake();
+  if (pending_.empty()) callbacks_.finish();
   lock.unlock();
-  if (!thread_.joinable()) return;
-  if (inside) return thread_.detach();
-  thread_.join();
+  if (inside) {
+    if (thread_.joinable()) thread_.detach();
+    return callbacks_.detach();
+  }
+  if (thread_.joinable()) thread_.join();
+  callbacks_.join();
 }
 
 }  // namespace tutti::detail

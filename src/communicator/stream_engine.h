@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/sync.h"
-#include "communicator/callback_scope.h"
+#include "communicator/callback_thread.h"
 #include "communicator/doorbell.h"
 #include "communicator/rotation.h"
 #include "communicator/work_state.h"
@@ -24,37 +24,36 @@ namespace tutti::detail {
 // costs little more than a blocking call. Shared by the HostStream, its thread and the Works. Any thread.
 //
 // Two locks: one for what issuing changes, held shortly, and the drive lock of whoever carries the calls on, who may
-// sleep with it. Callbacks run without either.
+// sleep with it. Callbacks run in a thread of their own, without either: nobody who waits has them on its stack, and
+// the calls go on whatever they do.
 class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
  public:
   StreamEngine() = default;
   ~StreamEngine();
 
-  // Issues calls that one Work stands for; the collectives among them progress together. Numbers in the orders of their
-  // communicators, and places in the stream, are taken in one go: no two calls can come to wait for each other.
-  // Throws Error: kInvalidArgument for a communicator that was destroyed, kSystem when the thread cannot be started;
-  // nothing was issued then.
-  void issue(Batch collectives, Batch transfers, const std::shared_ptr<WorkState>& work);
+  // Issues calls; the collectives among them progress together. work: what stands for all of them, `group` too if they
+  // are a group's, else null. Numbers in the orders of their communicators, and places in the stream, are taken in one
+  // go: no two calls can come to wait for each other. Throws Error: kInvalidArgument for a communicator that was
+  // destroyed, kSystem when the thread cannot be started; nothing was issued then, and the calls are still there.
+  void issue(Batch& collectives, Batch& transfers, const std::shared_ptr<WorkState>& work, WorkState* group);
+
+  // Before a callback is put where it may have to run. Throws Error(kSystem) when there can be no thread for it, and
+  // kUnsupported in a forked child.
+  void expect_callbacks();
 
   // Carries calls on until this one is done, at most until the deadline: then false.
   bool help(const WorkState& work, std::optional<Deadline> deadline);
 
   // Until everything issued so far is done; throws the first error since the last synchronize().
   void synchronize();
-  // When the HostStream goes: waits for its calls, unless it goes in one of their callbacks, and ends the thread.
+  // When the HostStream goes: waits for its calls, unless it goes in one of their callbacks, and ends the threads.
   void close();
-
-  // A thread that waits, in a callback, for something that is not of its streams: they go on meanwhile.
-  static void help_callers() {
-    if (CallbackScope::innermost() != nullptr) help_callers_slowly();
-  }
 
  private:
   // What the thread does. It naps while somebody helps with calls that are left: then it looks by itself soon.
   enum class State { kAwake, kNapping, kAsleep };
   class Helping;
 
-  static void help_callers_slowly();
   void check_process() const;
   void start_thread();
   void run_thread();
@@ -73,8 +72,10 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   // Gives the drive lock back; returns what has ended meanwhile, to be settled.
   using Works = std::vector<std::shared_ptr<WorkState>>;
   Works release();
-  // Without a lock: runs callbacks.
+  // Without a lock: hands over those with callbacks.
   void settle(const Works& ended);
+  // It is done.
+  void forget(const std::shared_ptr<WorkState>& work);
   void wait_for_all();
   bool is_pending(const std::shared_ptr<WorkState>& work);
 
@@ -89,6 +90,7 @@ class StreamEngine : public std::enable_shared_from_this<StreamEngine> {
   bool closed_ = false;
   std::optional<Doorbell> bell_;
   std::thread thread_;
+  CallbackThread callbacks_;  // has its own lock; taken while mutex_ is held, never the other way round
 
   // Changed under mutex_, looked at without it.
   Word issues_{0};     // so often calls were issued

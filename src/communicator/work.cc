@@ -1,5 +1,7 @@
 #include "tutti/work.h"
 
+#include <utility>
+
 #include "communicator/callback.h"
 #include "communicator/work_state.h"
 
@@ -18,8 +20,9 @@ bool Work::wait(std::chrono::milliseconds limit) const {
 std::optional<Error> Work::error() const { return state_ == nullptr ? std::nullopt : state_->error(); }
 
 void Work::then(Callback callback) const {
+  if (!callback) throw Error(ErrorCode::kInvalidArgument, "then() was given no function to call back");
   if (state_ != nullptr) return state_->then(std::move(callback));
-  detail::run_callback(callback, *this);
+  detail::run_callback(std::move(callback), *this);
 }
 
 std::uint64_t Work::sequence() const { return state_ == nullptr ? sequence_ : state_->sequence(); }

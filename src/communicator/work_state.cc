@@ -9,7 +9,8 @@
 
 namespace tutti::detail {
 
-WorkState::WorkState(std::shared_ptr<StreamEngine> engine) : engine_(std::move(engine)) {}
+WorkState::WorkState(std::shared_ptr<StreamEngine> engine, std::shared_ptr<WorkState> group)
+    : engine_(std::move(engine)), group_(std::move(group)) {}
 WorkState::~WorkState() = default;
 
 void WorkState::issue(std::size_t calls, std::uint64_t sequence, Clock::time_point now) {
@@ -21,18 +22,23 @@ void WorkState::issue(std::size_t calls, std::uint64_t sequence, Clock::time_poi
 }
 
 void WorkState::start(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
-  if (started_ == Clock::time_point{}) started_ = now;
+  {
+    const std::lock_guard lock(mutex_);
+    if (started_ == Clock::time_point{}) started_ = now;
+  }
+  if (group_ != nullptr) group_->start(now);
 }
 
-bool WorkState::end_call(const std::optional<Error>& error, int source, std::size_t count, Clock::time_point now) {
+bool WorkState::end_call(const std::optional<Error>& error, int source, std::size_t count, Clock::time_point now,
+                         bool others_first) {
   const std::lock_guard lock(mutex_);
   if (error && !error_) error_ = error;
+  others_first_ |= others_first;
   if (--calls_ > 0) return false;
   source_ = source;
   count_ = count;
   ended_ = now;
-  publish(stage_, callbacks_.empty() ? kDone : kSettling);  // observed by done()
+  publish(stage_, callbacks_.empty() && !others_first_ ? kDone : kSettling);  // observed by done()
   return true;
 }
 
@@ -45,7 +51,7 @@ void WorkState::settle() {
       callbacks.swap(callbacks_);
       if (callbacks.empty()) return publish(stage_, kDone);  // observed by done()
     }
-    for (const Work::Callback& callback : callbacks) call_back(callback);
+    for (Work::Callback& callback : callbacks) call_back(std::move(callback));
   }
 }
 
@@ -58,12 +64,18 @@ void WorkState::end_without_calls(const std::optional<Error>& error) {
   settle();
 }
 
-void WorkState::call_back(const Work::Callback& callback) {
+// The callback goes inside the scope: what it owns may be the stream, or a communicator.
+void WorkState::call_back(Work::Callback callback) {
   const CallbackScope scope(*this, engine_.get());
-  const std::optional<Error> thrown = run_callback(callback, work());
+  const std::optional<Error> thrown = run_callback(std::move(callback), work());
   if (!thrown) return;
+  note_error(*thrown);
+  if (group_ != nullptr) group_->note_error(*thrown);
+}
+
+void WorkState::note_error(const Error& error) {
   const std::lock_guard lock(mutex_);
-  if (!error_) error_ = thrown;
+  if (!error_) error_ = error;
 }
 
 Work WorkState::work() {
@@ -87,7 +99,6 @@ bool WorkState::wait(std::optional<Deadline> deadline) {
       Waiter waiter(false);
       while (!done()) {
         if (deadline && Clock::now() >= *deadline) return false;
-        StreamEngine::help_callers();
         waiter.pause();
       }
     }
@@ -110,6 +121,7 @@ void WorkState::check_may_wait() const {
 std::optional<Error> WorkState::error() const { return done() ? read(error_) : std::nullopt; }
 
 void WorkState::then(Work::Callback callback) {
+  if (engine_ != nullptr && !done()) engine_->expect_callbacks();
   {
     const std::lock_guard lock(mutex_);
     if (peek(stage_) != kDone) {
@@ -117,7 +129,7 @@ void WorkState::then(Work::Callback callback) {
       return;
     }
   }
-  call_back(callback);
+  call_back(std::move(callback));
 }
 
 std::uint64_t WorkState::sequence() const { return read(sequence_); }

@@ -142,6 +142,183 @@ TEST_P(Works, ChainFurtherCallsByTheirCallbacks) {
       setup());
 }
 
+// Ranks 1 and 2 send to rank 0, which receives in a group, on a stream, and both, from whom it names or from anybody.
+TEST_P(Works, NameTheirOwnSource_B1) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        const int rank = communicator.rank();
+        HostStream stream;
+        for (const bool streamed : {false, true}) {
+          for (const bool anybody : {false, true}) {
+            doing(std::string(streamed ? "streamed" : "blocking") + (anybody ? ", anybody" : ""));
+            int in[3] = {-1, -1, -1};
+            Work works[3];
+            Group group(streamed ? Stream(stream) : Stream());
+            if (rank > 0) communicator.send(&rank, 1, DataType::kI32, 0, 7);
+            if (rank == 0) {
+              for (const int i : {2, 1}) {
+                works[i] = communicator.recv(&in[i], 1, DataType::kI32, anybody ? kAnySource : i, 7);
+                EXPECT_EQ(works[i].source(), -1);
+              }
+            }
+            int sum = 1;
+            works[0] = communicator.all_reduce(&sum, &sum, 1, DataType::kI32, kSum);
+            const Work all = group.end();
+            all.wait();
+            EXPECT_EQ(works[0].source(), -1);
+            EXPECT_EQ(all.source(), -1);
+            EXPECT_EQ(sum, 3);
+            communicator.barrier();  // no message of the next round is taken in this one
+            if (rank > 0) continue;
+            for (const int i : {1, 2}) {
+              EXPECT_EQ(works[i].source(), in[i]);
+              if (!anybody) {
+                EXPECT_EQ(in[i], i);
+              }
+            }
+            EXPECT_EQ(in[1] + in[2], 3);
+          }
+        }
+      },
+      setup());
+}
+
+TEST_P(Works, OfAGroupHaveTheirOwnNumbersAndTimes_B1) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        HostStream stream;
+        std::uint64_t number = 0;
+        for (const bool streamed : {false, true}) {
+          std::vector<int> values(10'000, 1);
+          std::vector<Work> works;
+          Group group(streamed ? Stream(stream) : Stream());
+          for (int i = 0; i < 3; ++i) {
+            works.push_back(communicator.all_reduce(values.data(), values.data(), values.size(), DataType::kI32, kSum));
+            EXPECT_EQ(works.back().issued(), Work::Time{});
+          }
+          const Work all = group.end();
+          all.wait();
+          for (const Work& work : works) {
+            EXPECT_TRUE(work.done());
+            EXPECT_EQ(work.sequence(), ++number);
+            EXPECT_EQ(work.issued(), all.issued());
+            EXPECT_LE(work.issued(), work.started());
+            EXPECT_LE(work.started(), work.ended());
+          }
+          EXPECT_EQ(all.sequence(), 0u);
+          EXPECT_EQ(all.started(), works.front().started());
+          EXPECT_EQ(all.ended(), works.back().ended());
+          // They ran one after the other.
+          for (int i = 1; i < 3; ++i) {
+            EXPECT_LE(works[static_cast<std::size_t>(i - 1)].started(), works[static_cast<std::size_t>(i)].started());
+          }
+        }
+      },
+      setup());
+}
+
+// Of one alone there is nothing else to name, but the Work of the group is still not that of the call.
+TEST_P(Works, OfAGroupOfOneCallAreTwo_B1) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        Group group;
+        const Work call = communicator.barrier();
+        const Work all = group.end();
+        EXPECT_EQ(call.sequence(), 1u);
+        EXPECT_EQ(all.sequence(), 0u);
+      },
+      setup());
+}
+
+// One communicator of a group fails, the other does not.
+TEST_P(Works, OfAGroupHaveTheirOwnErrors_B1) {
+  const UniqueId id = UniqueId::create();
+  expect_ranks(
+      kRanks,
+      [&id](Communicator& communicator) {
+        Communicator doomed = Communicator::create(id, communicator.rank(), kRanks);
+        HostStream stream;
+        int value = 1, other = 1;
+        doomed.abort("no");
+        Group group(stream);
+        const Work fails = doomed.all_reduce(&other, &other, 1, DataType::kI32, kSum);
+        const Work goes_well = communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum);
+        const Work all = group.end();
+        EXPECT_THROW(all.wait(), Error);
+        EXPECT_THROW(fails.wait(), Error);
+        EXPECT_NO_THROW(goes_well.wait());
+        EXPECT_FALSE(goes_well.error());
+        EXPECT_EQ(value, 3);
+        ASSERT_TRUE(fails.error() && all.error());
+        EXPECT_EQ(std::string(all.error()->what()), fails.error()->what());
+      },
+      setup());
+}
+
+// Each call calls back with its own Work; that of the group comes last, and is done when all have called back.
+TEST_P(Works, OfAGroupCallBackThemselves_B1) {
+  expect_ranks(
+      kRanks,
+      [](Communicator& communicator) {
+        const int rank = communicator.rank();
+        HostStream stream;
+        for (const bool streamed : {false, true}) {
+          int in = -1, value = 1;
+          std::string called;
+          Group group(streamed ? Stream(stream) : Stream());
+          communicator.barrier();
+          communicator.all_reduce(&value, &value, 1, DataType::kI32, kSum).then([&](const Work& work) {
+            EXPECT_EQ(work.sequence() % 2, 0u);
+            EXPECT_TRUE(work.done());
+            called += "call ";
+            throw std::runtime_error("the optimizer has no state");
+          });
+          communicator.send(&rank, 1, DataType::kI32, (rank + 1) % kRanks);
+          const Work received = communicator.recv(&in, 1, DataType::kI32, (rank + 2) % kRanks);
+          received.then([&](const Work& work) {
+            EXPECT_EQ(work.source(), (rank + 2) % kRanks);
+            called += "call ";
+          });
+          // With a stream, the callback may be too late for the call's end: it runs all the same.
+          Work all;
+          try {
+            all = group.end();
+            all.wait();
+            ADD_FAILURE() << "no error";
+          } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::kCallback);
+          }
+          EXPECT_EQ(called, "call call ");
+          EXPECT_FALSE(received.error());
+        }
+      },
+      setup());
+}
+
+// Calls of an inner group that was dropped are none of the outer one.
+TEST(WorksOfGroups, EndWhenTheirGroupIsDropped_B1) {
+  expect_ranks(2, [](Communicator& communicator) {
+    Group outer;
+    const Work kept = communicator.barrier();
+    Work dropped;
+    int called = 0;
+    {
+      Group inner;
+      dropped = communicator.barrier();
+      dropped.then([&](const Work&) { ++called; });
+    }
+    EXPECT_EQ(code_of([&] { dropped.wait(); }), ErrorCode::kAborted);
+    EXPECT_EQ(called, 1);
+    EXPECT_FALSE(kept.done());
+    outer.end();
+    EXPECT_TRUE(kept.done());
+    EXPECT_FALSE(kept.error());
+  });
+}
+
 TEST_P(Works, KeepWhatACallbackThrows) {
   expect_ranks(
       kRanks,
@@ -215,8 +392,7 @@ TEST_P(Works, MayNotBeAwaitedInACallbackOfTheirOwnStream) {
       setup());
 }
 
-// The callback runs in its stream's thread, and nobody else carries the stream on: whatever it waits for comes after a
-// call of that stream.
+// Whatever the callback waits for comes after a call of its stream.
 TEST_P(Works, MayAwaitInACallbackWhatComesAfterCallsOfItsStream) {
   for (const std::string what : {"work", "all of a stream", "end of a stream", "group of another thread"}) {
     expect_ranks(
