@@ -27,13 +27,14 @@ struct Options {
   // Every element's result depends only on rank count, type and operation: not on count, algorithm, hosts or transport.
   bool reproducible = false;
   // A call that has not ended after so long fails the communicator with kTimeout on all ranks, and the message says who
-  // was where. 0: never; Stream::within() gives one call a limit of its own.
+  // was where. 0: never, negative: an error; Stream::within() gives one call a limit of its own.
   std::chrono::milliseconds timeout{0};
   // Settings for this communicator alone, by their TUTTI_ names; they win over the environment.
   std::map<std::string, std::string> config = {};
 };
 
-// A key-value store that the ranks of a job share, given by the caller (torch's TCPStore, etcd, a directory …).
+// A key-value store that the ranks of a job share, given by the caller (torch's TCPStore, etcd, a directory …). Rank 0
+// needs set, the others get. What they throw is an Error already, or becomes one with kCallback.
 struct Store {
   std::function<void(const std::string& key, const std::string& value)> set;
   // Blocks until the key is there.

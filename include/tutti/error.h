@@ -18,7 +18,8 @@ enum class ErrorCode {
   kAborted,          // this rank called abort(), or the call's group was not ended or could not be issued
   kSystem,           // the operating system refused something; the message has errno's text
   kUnsupported,      // a legal request that this build, machine or process (a forked child) cannot serve
-  kCallback,         // a callback of a Work threw something that is no Error: its call has ended, and maybe gone well
+  kCallback,         // a callback of a Work threw something that is no Error: its call has ended, and maybe gone well;
+                     // or a function of a Store did
 };
 
 // "invalid argument", "mismatch" …

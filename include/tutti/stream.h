@@ -18,12 +18,9 @@ class Stream {
   constexpr Stream() = default;
 
   // The same, for calls that fail the communicator with kTimeout, on all ranks, when they have not ended after `limit`:
-  // counted from the issue of the call. It wins over Options::timeout.
-  Stream within(std::chrono::milliseconds limit) const {
-    Stream stream = *this;
-    stream.limit_ = limit;
-    return stream;
-  }
+  // counted from the issue of the call. It wins over Options::timeout. 0: that of the communicator. Throws
+  // Error(kInvalidArgument) for a negative one.
+  TUTTI_API Stream within(std::chrono::milliseconds limit) const;
 
   std::chrono::milliseconds limit() const { return limit_; }  // 0: that of the communicator
   detail::StreamEngine* engine() const { return engine_; }    // null: the calling thread

@@ -33,7 +33,7 @@ class TUTTI_API Work {
   // Blocks until it is done; throws its error. The waiting thread helps: it carries the stream's calls on itself, but
   // runs no callbacks. Of a call in a group that has not been ended: throws kInvalidArgument.
   void wait() const;
-  // The same for at most so long; false: it is not done (and goes on).
+  // The same for at most so long; false: it is not done (and goes on). Throws kInvalidArgument for a negative limit.
   bool wait(std::chrono::milliseconds limit) const;
   // Why it failed; nothing while it runs or when it went well. The first error is kept, also one of a callback. Of a
   // group: the first of its calls.

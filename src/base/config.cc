@@ -80,7 +80,7 @@ constexpr Row kRows[] = {
     {Setting::kShmDir, "TUTTI_SHM_DIR", nullptr, Type::kText, "/dev/shm", 0, 0, Agreed::kNo,
      "where ranks of one host find each other's memory when they share no network namespace"},
     {Setting::kMeetTimeout, "TUTTI_MEET_TIMEOUT", nullptr, Type::kSeconds, "600", 0, kDay, Agreed::kNo,
-     "seconds until all ranks must have met"},
+     "seconds until all ranks must have met; 0: no limit"},
     {Setting::kSilence, "TUTTI_SILENCE", nullptr, Type::kSeconds, "30", 1, kDay, Agreed::kNo,
      "seconds without a heartbeat until a host counts as gone"},
     {Setting::kStallWarning, "TUTTI_STALL_WARNING", nullptr, Type::kSeconds, "10", 0, kDay, Agreed::kNo,

@@ -160,6 +160,7 @@ void Root::introduced(Guest& guest, std::span<const std::byte> payload) {
     began_ = Clock::now();
     if (place_.warning.count() > 0) next_report_.arm(began_ + ask_after(place_.warning, 0), [this] { report(); });
   }
+  if (guest.introduction.patience_ms == kEndlessPatience) return;
   const Deadline patience_ends = Clock::now() + std::chrono::milliseconds(guest.introduction.patience_ms);
   if (patience_ends < patience_ends_) {
     patience_ends_ = patience_ends;
@@ -265,7 +266,7 @@ void Root::report() {
   const bool said =
       std::ranges::any_of(guests_, [this](const auto& entry) { return is_of_this_process(entry.second); });
   const std::chrono::duration<double> waited = Clock::now() - began_;
-  if (!said) log_warn("communicator \"{}\": its root has waited {:.1f} s {}", place_.name, waited.count(), waits());
+  if (!said) log_warn("{}its root has waited {:.1f} s {}", title(), waited.count(), waits());
   next_report_.arm(began_ + ask_after(place_.warning, ++reports_), [this] { report(); });
 }
 
@@ -305,13 +306,12 @@ void Root::expire() {
   const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began_);
   int only = Error::kNoPeer;
   if (phase_ == Phase::kConnecting) {
-    const std::string text = fmt::format(
-        "communicator \"{}\": all ranks are here, but after {:.1f} s {}: it may be stopped or starved of processor "
-        "time",
-        place_.name, static_cast<double>(waited.count()) / 1000, in_the_way(&only));
+    const std::string text =
+        fmt::format("{}all ranks are here, but after {:.1f} s {}: it may be stopped or starved of processor time",
+                    title(), static_cast<double>(waited.count()) / 1000, in_the_way(&only));
     return fail(ErrorCode::kTimeout, text, only);
   }
-  std::string text = fmt::format("communicator \"{}\": still waiting after {:.1f} s for {}", place_.name,
+  std::string text = fmt::format("{}still waiting after {:.1f} s for {}", title(),
                                  static_cast<double>(waited.count()) / 1000, missing(&only));
   text += turned_away();
   text += ". Were they started, with the same root address? TUTTI_MEET_TIMEOUT sets how long ranks wait";
@@ -355,6 +355,8 @@ std::string Root::in_the_way(int* only) const {
   }
   return "";
 }
+
+std::string Root::title() const { return place_.name.empty() ? "" : fmt::format("communicator \"{}\": ", place_.name); }
 
 std::string Root::describe(const Guest& guest) const {
   if (!guest.introduced) return fmt::format("rank {}", guest.rank);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/net/key.h"
 #include "bootstrap/connection.h"
@@ -23,7 +24,7 @@ class Root {
  public:
   struct Place {
     Credentials own;                       // rank 0's, for Purpose::kMeet
-    std::string name;                      // of the communicator, for messages
+    std::string name;                      // of the communicator, for messages; "": not known yet
     bool one_port;                         // the port may be needed for the next meeting at once
     std::chrono::milliseconds warning{0};  // as TUTTI_STALL_WARNING says
   };
@@ -36,6 +37,8 @@ class Root {
   ~Root();
 
   void hand_out(std::unique_ptr<HandingOut> what);
+  // Rank 0 has come and says what the communicator is called.
+  void rename(std::string name) { place_.name = std::move(name); }
 
   // Ends the meeting with this reason, for those who are here and those who come; nothing when it is over.
   void refuse(const Poison& why) {
@@ -81,10 +84,11 @@ class Root {
   std::string turned_away() const;
   std::string in_the_way(int* only = nullptr) const;
   std::string describe(const Guest& guest) const;
+  std::string title() const;
   void serve_hand_out();
 
   EventLoop& loop_;
-  const Place place_;
+  Place place_;
   std::optional<Listener> listener_;
   Guests guests_;
   std::uint64_t arrivals_ = 0;

@@ -103,6 +103,10 @@ RootServer::~RootServer() {
   process_->loop().call([this] { Root::retire(process_->loop(), std::move(root_)); });
 }
 
+void RootServer::rename(const std::string& name) {
+  process_->loop().call([&] { root_->rename(name); });
+}
+
 void RootServer::refuse(const Poison& why) {
   process_->loop().call([&] { root_->refuse(why); });
 }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/config.h"
@@ -23,6 +24,8 @@ class RootServer {
   // Where this process itself reaches it.
   const SocketAddress& local() const { return local_; }
 
+  // What the communicator is called, once this process knows.
+  void rename(const std::string& name);
   // Ends the meeting with this reason.
   void refuse(const Poison& why);
   // The same for the control thread, whether the root is still there or not.

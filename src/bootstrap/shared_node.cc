@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <future>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/descriptors.h"
@@ -12,6 +14,7 @@
 #include "bootstrap/complaint.h"
 #include "bootstrap/host.h"
 #include "bootstrap/sockets.h"
+#include "bootstrap/waiting_times.h"
 
 namespace tutti {
 namespace {
@@ -26,6 +29,13 @@ constexpr milliseconds kLateComers(2000);
 constexpr long kOfRank = 16;
 // Waits look up this often whether the communicator failed on another path.
 constexpr milliseconds kLookUp(50);
+
+// The root of a unique id may not know what the communicator is called.
+Error with_name(const Error& error, const std::string& name) {
+  const std::string_view text = error.what();
+  if (text.starts_with("communicator \"")) return error;
+  return {error.code(), fmt::format("communicator \"{}\": {}", name, text), error.peer()};
+}
 
 }  // namespace
 
@@ -62,11 +72,12 @@ void SharedNode::call(const std::function<void(ControlNode&)>& work) {
 }
 
 void SharedNode::meet(Membership membership, const Config& config, Health& health) {
-  const Deadline deadline = Clock::now() + config.duration(Setting::kMeetTimeout);
+  const Deadline deadline = meeting_deadline(config);
   MeetingWatch watch(process_, fmt::format("communicator \"{}\": rank {}", membership.name, membership.rank),
                      config.duration(Setting::kStallWarning), membership.origin);
   // Where rank 0 listens, the root is rank 0's: another rank of this process that comes first must not take it away.
   if (membership.rank == 0 || !membership.root_listens) root_ = RootServer::take_pending(membership.nonce);
+  if (root_) root_->rename(membership.name);
   if (!root_ && membership.root_listens && membership.rank == 0) {
     root_ = RootServer::open(process_, membership, config, deadline);
   }
@@ -88,8 +99,7 @@ void SharedNode::meet(Membership membership, const Config& config, Health& healt
   Introduction introduction;
   introduction.agreement = config.agreement_hash();
   introduction.agreement_text = config.agreement_text();
-  introduction.patience_ms = static_cast<std::uint32_t>(
-      std::max<std::int64_t>(1, std::chrono::duration_cast<milliseconds>(deadline - Clock::now()).count()));
+  introduction.patience_ms = patience_until(deadline);
   introduction.host = {host_name(), host_identity(config),
                        advertised_addresses(config, loopback_only, &reached.address)};
   introduction.pid = static_cast<std::uint32_t>(::getpid());
@@ -124,7 +134,7 @@ void SharedNode::meet(Membership membership, const Config& config, Health& healt
 void SharedNode::wait_until_met(const Membership& membership, Deadline deadline) {
   std::unique_lock lock(results_.mutex);
   results_.changed.wait_until(lock, deadline, [this] { return results_.table || results_.failure; });
-  if (results_.failure) throw results_.failure->error();
+  if (results_.failure) throw with_name(results_.failure->error(), membership.name);
   if (!results_.table) {
     throw Error(ErrorCode::kTimeout,
                 fmt::format("communicator \"{}\": the root does not answer: is its host alive?", membership.name), 0);

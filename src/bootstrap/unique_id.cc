@@ -20,10 +20,8 @@ UniqueId UniqueId::create() {
   for (const std::string& address : addresses) {
     if (parts.roots.size() < kMaxIdRoots) parts.roots.push_back({address, port});
   }
-  const Root::Place place{{0, 0, communicator_name(parts.nonce, ""), parts.secret},
-                          "of a unique id",
-                          false,
-                          config.duration(Setting::kStallWarning)};
+  const Root::Place place{
+      {0, 0, communicator_name(parts.nonce, ""), parts.secret}, "", false, config.duration(Setting::kStallWarning)};
   RootServer::put_pending(parts.nonce, std::make_unique<RootServer>(Process::get(), std::move(listening), place));
   return parse(format_id(parts));
 }

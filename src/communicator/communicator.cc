@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "bootstrap/meeting_watch.h"
@@ -60,20 +61,24 @@ class Communicator::Impl {
     if (session_ != nullptr) session_->destroy();
   }
 
-  Work call(const CollectiveArguments& arguments, Stream stream) const {
+  Work call(const CollectiveArguments& arguments, Stream stream) const try {
     CollectiveCalls& calls = session().collectives();
     if (is_direct(stream)) [[likely]]
       return Work::finished(calls.run(arguments, stream.limit()), -1);
     return issue_collective(session_, arguments, stream);
+  } catch (const std::bad_alloc&) {
+    throw CallContext::out_of_memory();
   }
 
-  Work call(const TransferRequest& request, Stream stream) const {
+  Work call(const TransferRequest& request, Stream stream) const try {
     TransferCalls& calls = session().transfers();
     if (is_direct(stream)) {
       const auto [source, count] = calls.run(request, stream.limit());
       return Work::finished(0, source, count);
     }
     return issue_transfer(session_, request, stream);
+  } catch (const std::bad_alloc&) {
+    throw CallContext::out_of_memory();
   }
 
  private:
@@ -141,12 +146,35 @@ Communicator Communicator::create(const UniqueId& id, int rank, int ranks, const
 
 namespace {
 
+// A function of the caller's store: what it throws that is no Error becomes one.
+template <class Function>
+auto use_store(const char* function, const std::string& key, Function call) {
+  try {
+    return call();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kCallback, fmt::format("{} of the store threw for \"{}\": {}", function, key, error.what()));
+  } catch (...) {
+    throw Error(ErrorCode::kCallback,
+                fmt::format("{} of the store threw something that is no std::exception for \"{}\"", function, key));
+  }
+}
+
+void check_store(const Store& store, int rank) {
+  if (rank == 0 ? store.set != nullptr : store.get != nullptr) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the Store has no function `{}`, which rank {} needs: rank 0 puts the id there, the others "
+                          "get it",
+                          rank == 0 ? "set" : "get", rank));
+}
+
 // Whoever can write to the store may have put anything there. What it was stays unsaid: it may have a secret in it.
 UniqueId id_from(const Store& store, const std::string& key, const std::string& name, int rank, const Config& config) {
   MeetingWatch watch(Process::get(), fmt::format("communicator \"{}\": rank {}", name, rank),
                      config.duration(Setting::kStallWarning));
   watch.waits(fmt::format("for the store's value of \"{}\", which rank 0 puts there", key));
-  const std::string value = store.get(key);
+  const std::string value = use_store("get", key, [&] { return store.get(key); });
   try {
     return UniqueId::parse(value);
   } catch (const Error& error) {
@@ -159,10 +187,11 @@ UniqueId id_from(const Store& store, const std::string& key, const std::string& 
 
 Communicator Communicator::create(const Store& store, const std::string& key, int rank, int ranks,
                                   const Options& options) {
+  check_store(store, rank);
   const auto membership = [=](const Config& config) {
     if (rank != 0) return membership_from_id(id_from(store, key, options.name, rank, config), rank, ranks);
     const UniqueId id = UniqueId::create();
-    store.set(key, id.to_text());
+    use_store("set", key, [&] { store.set(key, id.to_text()); });
     return membership_from_id(id, rank, ranks);
   };
   const Config config = configure(options, membership);

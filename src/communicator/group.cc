@@ -1,7 +1,9 @@
 #include "tutti/group.h"
 
+#include <new>
 #include <optional>
 
+#include "communicator/call_context.h"
 #include "communicator/group_calls.h"
 
 namespace tutti {
@@ -53,6 +55,8 @@ class Group::Impl {
 
 Group::Group(Stream stream) : impl_(std::make_unique<Impl>(stream)) {}
 Group::~Group() = default;
-Work Group::end() { return impl_->end(); }
+Work Group::end() try { return impl_->end(); } catch (const std::bad_alloc&) {
+  throw CallContext::out_of_memory();
+}
 
 }  // namespace tutti

@@ -15,8 +15,10 @@
 #include "base/setting_advice.h"
 #include "base/store_barrier.h"
 #include "base/text.h"
+#include "bootstrap/waiting_times.h"
 #include "collectives/fitting.h"
 #include "collectives/tuning.h"
+#include "communicator/durations.h"
 #include "communicator/links.h"
 #include "communicator/probing.h"
 #include "topology/machine.h"
@@ -242,8 +244,11 @@ class EndOfOpening {
 
 }  // namespace
 
+void check_options(const Options& options) { check_duration(options.timeout, "Options::timeout", "0 is no limit"); }
+
 Config configure(const Options& options, const std::function<Membership(const Config&)>& find_membership) {
   try {
+    check_options(options);
     const Config environment = Config::from_environment();
     warn_of_environment(environment);
     Config config = environment.with(options.config);
@@ -321,7 +326,7 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   const auto start = Clock::now();
   // Takes some 10 ms where the process has threads already: meanwhile the ranks meet.
   const JoiningStoreBarrier joining;
-  const Deadline deadline = start + config.duration(Setting::kMeetTimeout);
+  const Deadline deadline = meeting_deadline(config);
   membership.name = options.name;
 
   Session::Parts parts;

@@ -42,8 +42,11 @@ struct Session::Parts {
   double discovery_seconds = 0;
 };
 
-// The environment's settings with those of the options on top. Throws Error(kInvalidSetting), after telling those who
-// wait for this rank where `find_membership` says that they are.
+// Throws Error(kInvalidArgument) for options that no communicator can have.
+void check_options(const Options& options);
+
+// The environment's settings with those of the options on top. Throws Error(kInvalidSetting), or kInvalidArgument for
+// the other options, after telling those who wait for this rank where `find_membership` says that they are.
 Config configure(const Options& options, const std::function<Membership(const Config&)>& find_membership);
 
 // What a communicator hands on to those that are split off it.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "communicator/durations.h"
 #include "communicator/session.h"
 #include "communicator/setup.h"
 #include "executor/waiter.h"
@@ -57,6 +58,7 @@ void Session::end_failed_calls(Deadline deadline) {
 }
 
 std::unique_ptr<Session> Session::shrink(milliseconds patience) {
+  check_duration(patience, "the patience of shrink()", "0 takes those who have called it already");
   context_.check_usable("shrink");
   Options options = options_;
   options.name = name();

@@ -66,6 +66,7 @@ class Split {
     wish_.name = options_.name;
     wish_.reproducible = options_.reproducible;
     try {
+      check_options(options_);
       config_ = heritage_.config.with(options_.config);
       wish_.alone = config_.flag(Setting::kShmDisable);
       tuning_ = load_tuning(config_.text(Setting::kTuningFile));

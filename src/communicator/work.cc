@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "communicator/callback.h"
+#include "communicator/durations.h"
 #include "communicator/work_state.h"
 
 namespace tutti {
@@ -14,6 +15,7 @@ void Work::wait() const {
 }
 
 bool Work::wait(std::chrono::milliseconds limit) const {
+  check_duration(limit, "the limit of Work::wait()", "0 only looks, and done() does that, too");
   return state_ == nullptr || state_->wait(deadline_after(limit));
 }
 

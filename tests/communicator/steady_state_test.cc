@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "support/ranks.h"
+#include "tutti/group.h"
 #include "tutti/memory.h"
 
 extern "C" {
@@ -31,13 +32,16 @@ namespace {
 
 thread_local bool counting = false;
 thread_local int allocations = 0;
+thread_local int granted = -1;  // so many allocations before one is refused; negative: none is
+
+bool is_refused() { return granted >= 0 && granted-- == 0; }
 
 }  // namespace
 
 // operator new of the C++ library comes here, too.
 extern "C" void* malloc(std::size_t bytes) {
   if (counting) ++allocations;
-  return __libc_malloc(bytes);
+  return is_refused() ? nullptr : __libc_malloc(bytes);
 }
 extern "C" void* calloc(std::size_t count, std::size_t bytes) {
   if (counting) ++allocations;
@@ -207,6 +211,48 @@ TEST(SteadyStateFilter, SeesAllocationsAndSystemCalls) {
     ::syscall(SYS_getppid);
   };
   EXPECT_EQ(attempt(ask_the_kernel, 2), 40 + SYS_getppid);
+}
+
+// One allocation of the issue of a call is refused, each in turn: the call throws, or it is issued. No number is taken
+// that nobody passes: what comes behind it is not held up.
+TEST(OutOfMemory, LeavesNoTurnThatNobodyPasses_D6) {
+  expect_ranks(1, [](Communicator& communicator) {
+    HostStream stream;
+    communicator.barrier(stream).wait();
+    std::uint64_t number = 1;
+    for (const bool grouped : {false, true}) {
+      int refused = 0;
+      for (int n = 0; n <= refused + 1; ++n) {
+        bool threw = false;
+        Work work;
+        try {
+          if (grouped) {
+            Group group(stream);
+            work = communicator.barrier();
+            granted = n;
+            group.end();
+          } else {
+            granted = n;
+            work = communicator.barrier(stream);
+          }
+        } catch (const Error& error) {
+          threw = true;
+          EXPECT_EQ(error.code(), ErrorCode::kSystem) << error.what();
+        }
+        granted = -1;
+        if (threw) {
+          refused = n + 1;
+          EXPECT_TRUE(work.done()) << "allocation " << n;
+        } else {
+          EXPECT_EQ(work.sequence(), ++number) << "allocation " << n;
+        }
+        EXPECT_EQ(communicator.barrier(stream).sequence(), ++number);
+        EXPECT_EQ(communicator.barrier().sequence(), ++number);
+      }
+      EXPECT_GT(refused, 0);
+    }
+    stream.synchronize();
+  });
 }
 
 }  // namespace
