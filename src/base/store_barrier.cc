@@ -1,15 +1,15 @@
 #include "base/store_barrier.h"
 
 #include <linux/membarrier.h>
-#include <signal.h>
 #include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <system_error>
+#include <exception>
 
 #include "base/fork.h"
 #include "base/sync.h"
+#include "base/threads.h"
 
 namespace tutti {
 namespace {
@@ -42,15 +42,11 @@ JoiningStoreBarrier::JoiningStoreBarrier() {
     join_store_barrier();
     return;
   }
-  sigset_t all, before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's threads
   try {
-    thread_ = std::thread([] { join_store_barrier(); });
-  } catch (const std::system_error&) {
+    thread_ = start_thread("tutti-barrier", "that joins the store barrier", [] { join_store_barrier(); });
+  } catch (const std::exception&) {
     // Then it is done when it is needed.
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 JoiningStoreBarrier::~JoiningStoreBarrier() {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "communicator/stream_thread.h"
+#include "base/threads.h"
 
 namespace tutti::detail {
 
@@ -12,7 +12,8 @@ void CallbackThread::start(Settle settle) {
   const std::lock_guard lock(mutex_);
   if (started_ || finished_) return;
   if (!bell_) bell_.emplace();
-  thread_ = start_stream_thread("thread for callbacks", [this, settle = std::move(settle)] { run(settle); });
+  thread_ = tutti::start_thread("tutti-callback", "for the callbacks of a stream",
+                                [this, settle = std::move(settle)] { run(settle); });
   started_ = true;
 }
 

@@ -1,12 +1,10 @@
 #include "communicator/stream_engine.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "base/threads.h"
 #include "communicator/callback_scope.h"
-#include "communicator/stream_thread.h"
 
 namespace tutti::detail {
 namespace {
@@ -95,8 +93,9 @@ void StreamEngine::wake_driver() {
 
 void StreamEngine::start_thread() {
   if (thread_.joinable()) return;
-  bell_.emplace();
-  thread_ = start_stream_thread("thread", [self = shared_from_this()] { self->run_thread(); });
+  if (!bell_) bell_.emplace();
+  thread_ = tutti::start_thread("tutti-stream", "for a stream, of which each has one",
+                                [self = shared_from_this()] { self->run_thread(); });
 }
 
 void StreamEngine::check_process() const {
@@ -106,7 +105,6 @@ void StreamEngine::check_process() const {
 }
 
 void StreamEngine::run_thread() {
-  pthread_setname_np(pthread_self(), "tutti-stream");
   Waiter waiter(false);  // the cores are for whoever computes
   while (sleep_until_needed()) {
     driving_.lock();
