@@ -1,12 +1,12 @@
 #include "base/net/handshake.h"
 
 #include <fmt/format.h>
-#include <sodium.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/bytes.h"
+#include "base/random.h"
 
 namespace tutti {
 namespace {
@@ -24,9 +24,8 @@ constexpr std::uint8_t kReject = 3;
 std::span<const std::byte> magic() { return std::as_bytes(std::span(kMagic)); }
 
 std::array<std::byte, kNonceBytes> random_bytes() {
-  if (sodium_init() < 0) throw Error(ErrorCode::kSystem, "libsodium cannot start: is /dev/urandom readable?");
   std::array<std::byte, kNonceBytes> bytes;
-  randombytes_buf(bytes.data(), bytes.size());
+  fill_randomly(bytes);
   return bytes;
 }
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "tutti/error.h"
+#include "base/random.h"
 
 namespace tutti {
 namespace {
@@ -15,11 +15,11 @@ const unsigned char* bytes_of(std::span<const std::byte> data) {
 }
 std::span<const std::byte> as_span(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
-// BLAKE2b of parts, each with its length before it, so that no two lists of parts give the same input.
+// BLAKE2b of parts, each with its length before it, so that no two lists of parts give the same input. Hashing needs no
+// sodium_init(), which asks for random bytes and ends the process where it gets none.
 class Hash {
  public:
   explicit Hash(std::span<const std::byte> key) {
-    if (sodium_init() < 0) throw Error(ErrorCode::kSystem, "libsodium cannot start: is /dev/urandom readable?");
     crypto_generichash_init(&state_, key.empty() ? nullptr : bytes_of(key), key.size(), Key::kBytes);
   }
   Hash(const Hash&) = delete;
@@ -46,9 +46,8 @@ class Hash {
 }  // namespace
 
 Nonce random_nonce() {
-  if (sodium_init() < 0) throw Error(ErrorCode::kSystem, "libsodium cannot start: is /dev/urandom readable?");
   Nonce nonce;
-  randombytes_buf(nonce.data(), nonce.size());
+  fill_randomly(nonce);
   return nonce;
 }
 
@@ -57,9 +56,8 @@ Key::Key(std::span<const std::byte, kBytes> bytes) { std::memcpy(bytes_.data(), 
 Key::~Key() { sodium_memzero(bytes_.data(), bytes_.size()); }
 
 Key Key::random() {
-  if (sodium_init() < 0) throw Error(ErrorCode::kSystem, "libsodium cannot start: is /dev/urandom readable?");
   Key key;
-  randombytes_buf(key.bytes_.data(), key.bytes_.size());
+  fill_randomly(key.bytes_);
   return key;
 }
 

@@ -1,15 +1,16 @@
 #include "transport/shm/bell.h"
 
 #include <fmt/format.h>
-#include <sodium.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <cerrno>
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include "base/open_sockets.h"
+#include "base/random.h"
 
 namespace tutti {
 namespace {
@@ -29,7 +30,7 @@ UniqueFd datagram_socket() {
 
 Bell::Bell() : socket_(datagram_socket()) {
   if (!socket_) return;
-  while (name_ == 0) randombytes_buf(&name_, sizeof(name_));
+  while (name_ == 0) fill_randomly(std::as_writable_bytes(std::span(&name_, 1)));
   const auto [address, length] = address_of(name_);
   if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) socket_.reset();
 }

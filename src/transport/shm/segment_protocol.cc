@@ -1,19 +1,21 @@
 #include "transport/shm/segment_protocol.h"
 
 #include <fmt/format.h>
-#include <sodium.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <span>
+
+#include "base/random.h"
 
 namespace tutti {
 namespace {
 
 SegmentChallenge new_challenge() {
   SegmentChallenge challenge;
-  randombytes_buf(challenge.data(), challenge.size());
+  fill_randomly(std::as_writable_bytes(std::span(challenge)));
   return challenge;
 }
 
