@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 
@@ -16,9 +17,12 @@ namespace {
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 void write_file(const std::string& path, const std::string& text, Table& table) {
+  // A limit on the size of files (ulimit -f) is told below; the measurements have been printed.
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
   std::ofstream file(path);
   file << text;
   file.close();
+  std::signal(SIGXFSZ, before);
   if (!file) table.line("could not write " + path);
 }
 

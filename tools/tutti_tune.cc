@@ -11,6 +11,8 @@
 
 #include "arguments.h"
 #include "base/config.h"
+#include "base/file_size_limit.h"
+#include "base/system_error.h"
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "collectives/algorithm_override.h"
@@ -157,7 +159,8 @@ class Tuner {
         fmt::format("{}, {} hardware threads", machine.cpu, machine.usable.size()), fitted_.origins, choices_);
     parse_tuning(request_.file, text);  // what is written can be read
     if (const int reason = write_whole_file(directory, path.filename().string(), text); reason != 0) {
-      throw Error(ErrorCode::kSystem, fmt::format("cannot write {}: {}", request_.file, std::strerror(reason)));
+      throw Error(ErrorCode::kSystem,
+                  system_trouble(fmt::format("cannot write {}", request_.file), reason, file_size_advice(reason)));
     }
     std::printf("written to %s: set TUTTI_TUNING_FILE=%s on all ranks\n", request_.file.c_str(), request_.file.c_str());
   }

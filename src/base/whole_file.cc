@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/handles.h"
+#include "base/held_signals.h"
 
 namespace tutti {
 namespace {
@@ -25,6 +26,7 @@ int write_all(int fd, std::string_view left) {
 }  // namespace
 
 int write_whole_file(const std::string& directory, const std::string& name, std::string_view contents) {
+  const HeldSignals held({SIGXFSZ});
   std::string temporary = directory + "/.tutti-XXXXXX";  // a name that nobody can have prepared
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return errno;

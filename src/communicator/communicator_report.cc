@@ -9,6 +9,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/file_size_limit.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/system_error.h"
@@ -139,7 +140,8 @@ void CommunicatorReport::write(const std::string& directory, std::string_view re
   const std::string name = fmt::format("tutti-{}-rank{}-pid{}-{}.json", file_name_part(parts_.self.name),
                                        parts_.self.rank, ::getpid(), id_.substr(0, 8));
   if (const int error = write_whole_file(directory, name, to_json(reason))) {
-    log_warn("cannot write {}/{}: {}; TUTTI_DUMP_DIR chooses the directory", directory, name, errno_text(error));
+    log_warn("{}; TUTTI_DUMP_DIR chooses the directory",
+             system_trouble(fmt::format("cannot write {}/{}", directory, name), error, file_size_advice(error)));
   } else {
     log_warn("wrote {}/{} ({}): tutti doctor reads it", directory, name, reason);
   }
