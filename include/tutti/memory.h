@@ -63,7 +63,7 @@ class TUTTI_API Registration {
 //
 // Throws Error(kInvalidArgument) for memory that is null, too short to have a whole page, not there, not writable, not
 // private (shared or file mappings, memory of allocate()), or registered already; Error(kSystem) when there is not
-// enough memory. The message says why and what to do; nothing has changed then.
+// enough memory. The message says why and what to do; nothing has changed then. Empty where no memory can be shared.
 [[nodiscard]] TUTTI_API Registration register_memory(void* memory, std::size_t bytes);
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #include "topology/machine.h"
 
 #include <hwloc.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/system_error.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -160,6 +162,12 @@ Machine unknown_machine() {
   return machine;
 }
 
+// Where a filter refuses this call hwloc asks for ever, with ever longer masks. Too short a mask is a different matter.
+bool affinity_is_told() {
+  cpu_set_t mask;
+  return sched_getaffinity(0, sizeof(mask), &mask) == 0 || errno == EINVAL;
+}
+
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 }  // namespace
@@ -172,16 +180,20 @@ std::size_t Machine::hardware_threads() const {
 
 Machine discover_machine() {
   const Clock::time_point start = Clock::now();
-  const bool kernel_tells = access("/sys/devices/system/cpu", R_OK) == 0;
-  Topology topology = load_this_machine(false);
-  if (!has(topology, HWLOC_OBJ_CORE) || !has(topology, HWLOC_OBJ_L2CACHE)) topology = load_this_machine(true);
+  const bool answers = affinity_is_told();
+  const bool kernel_tells = answers && access("/sys/devices/system/cpu", R_OK) == 0;
+  Topology topology = answers ? load_this_machine(false) : nullptr;
+  if (!answers) {
+    log_warn("sched_getaffinity is refused ({}): placement and cache sizes stay unknown", errno_text(errno));
+  } else if (!has(topology, HWLOC_OBJ_CORE) || !has(topology, HWLOC_OBJ_L2CACHE))
+    topology = load_this_machine(true);
   Machine machine = topology ? extract(topology.get()) : unknown_machine();
   if (machine.host.empty()) {
     char name[256] = {};
     if (gethostname(name, sizeof(name) - 1) == 0) machine.host = name;
   }
   machine.flat = machine.flat || !kernel_tells;
-  if (machine.flat) {
+  if (machine.flat && answers) {
     log_warn(
         "/sys does not tell how this machine is built: {} hardware threads without known distances; mount sysfs "
         "to get placement and cache sizes right",

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/log.h"
 #include "transport/shm/segment_server.h"
 #include "tutti/error.h"
 
@@ -51,6 +52,15 @@ Attempt next_attempt(const HostGroupRequest& request, const std::vector<std::int
   return attempt;
 }
 
+// Nobody of this rank's host is settled yet.
+bool first_of_host(const HostGroupRequest& request, const std::vector<std::int32_t>& leader_of) {
+  const std::string& host = request.hosts[static_cast<std::size_t>(request.rank)];
+  for (std::size_t rank = 0; rank < leader_of.size(); ++rank) {
+    if (leader_of[rank] != kUnsettled && request.hosts[rank] == host) return false;
+  }
+  return true;
+}
+
 // A leader that dies while it listens cannot remove its socket file: its candidates do it when the attempt ends,
 // however it ends. The leader may have been faster.
 class SocketFileOfLeader {
@@ -66,6 +76,42 @@ class SocketFileOfLeader {
  private:
   std::string path_;
 };
+
+// What a leader has for its candidates.
+struct Lead {
+  Segment segment;
+  std::unique_ptr<SegmentServer> server;  // null: there is nobody but itself
+};
+
+Segment new_segment(const HostGroupRequest& request, const SegmentLayout& layout) {
+  Segment segment =
+      layout.members > 1 ? Segment::create(layout.segment_bytes()) : Segment::create_private(layout.segment_bytes());
+  const SegmentLayout::Header header = header_for(request.key, request.rank);
+  std::memcpy(segment.data(), &header, sizeof(header));
+  return segment;
+}
+
+// Where the system lets a leader share no memory it stays alone, and another one leads the rest. `first`: nobody of its
+// host has led before.
+Lead lead(const HostGroupRequest& request, SegmentLayout& layout, bool first) {
+  if (layout.members > 1) {
+    try {
+      Lead made{new_segment(request, layout), nullptr};
+      made.server =
+          std::make_unique<SegmentServer>(SegmentAddress::derive(request.key, request.rank, request.directory),
+                                          request.key, request.rank, made.segment.descriptor());
+      return made;
+    } catch (const NoSharedMemory& refusal) {
+      // Once on a host, if all its ranks are refused.
+      log_line(first ? LogLevel::kWarn : LogLevel::kInfo,
+               fmt::format("rank {} talks to the other ranks of its host over TCP: {}; TUTTI_SHM_DISABLE=1 asks for "
+                           "TCP without this line",
+                           request.rank, refusal.what()));
+    }
+  }
+  layout.members = 1;
+  return {new_segment(request, layout), nullptr};
+}
 
 std::optional<Segment> join_leader(const HostGroupRequest& request, int leader, std::size_t bytes) {
   UniqueFd descriptor = request_segment(SegmentAddress::derive(request.key, leader, request.directory), request.key,
@@ -129,13 +175,9 @@ HostGroup join_host_group(const HostGroupRequest& request) {
       attempt = next_attempt(request, leader_of);
       layout.members = static_cast<std::uint32_t>(attempt.candidates.size());
       if (attempt.leader() == request.rank) {
-        group.segment = Segment::create(layout.segment_bytes());
-        const SegmentLayout::Header header = header_for(request.key, request.rank);
-        std::memcpy(group.segment.data(), &header, sizeof(header));
-        if (layout.members > 1) {
-          server = std::make_unique<SegmentServer>(SegmentAddress::derive(request.key, request.rank, request.directory),
-                                                   request.key, request.rank, group.segment.descriptor());
-        }
+        Lead made = lead(request, layout, first_of_host(request, leader_of));
+        group.segment = std::move(made.segment);
+        server = std::move(made.server);
         own_leader = request.rank;
       } else {
         file.remove_at_end(SegmentAddress::derive(request.key, attempt.leader(), request.directory).path);

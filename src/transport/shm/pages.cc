@@ -69,6 +69,10 @@ bool map_over(void* address, std::size_t bytes, PageSource source) {
 }
 
 bool replace_pages(void* address, std::size_t bytes, PageSource fresh, PageSource old) {
+  if (fresh.fd < 0 || old.fd < 0) {  // memory of this process alone, which cannot lie at a second address
+    errno = EOPNOTSUPP;
+    return false;
+  }
   if (map_over(address, bytes, fresh)) return true;
   const int error = errno;
   if (!map_over(address, bytes, old)) {
@@ -101,8 +105,10 @@ MappedMemory map_shared(int fd, std::size_t bytes) {
     if (before > 0) ::munmap(room, before);
     if (before < kHugePage) ::munmap(end, kHugePage - before);
   }
-  void* const address =
-      ::mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (wanted != nullptr ? MAP_FIXED : 0), fd, 0);
+  // As for a file, memory is counted when pages are taken.
+  const int of_nobody = fd < 0 ? MAP_ANONYMOUS | MAP_NORESERVE : 0;
+  void* const address = ::mmap(wanted, bytes, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | of_nobody | (wanted != nullptr ? MAP_FIXED : 0), fd, 0);
   if (address != MAP_FAILED) return MappedMemory(address, bytes);
   const int error = errno;
   if (wanted != nullptr) ::munmap(wanted, room_bytes - kHugePage);

@@ -43,8 +43,8 @@ bool replace_pages(void* address, std::size_t bytes, PageSource fresh, PageSourc
 // Gives the memory of these pages back to the system: they are zero from now on, and their addresses stay.
 void punch_hole(PageSource source, std::size_t bytes);
 
-// Maps shared memory where its own huge pages can be mapped as such, if it is long enough to have some. No mapping:
-// errno says why.
+// Maps shared memory where its own huge pages can be mapped as such, if it is long enough to have some; with -1, new
+// memory that only this process and what it forks have. No mapping: errno says why.
 MappedMemory map_shared(int fd, std::size_t bytes);
 
 }  // namespace tutti

@@ -108,6 +108,10 @@ RegisteredMemory::Pages RegisteredMemory::add(void* memory, std::size_t bytes) {
   if (known < end) refuse(memory, bytes, fmt::format("there is no memory at {:#x}: was it freed?", known));
 
   const Piece piece = allocate_piece(begin, end);
+  if (piece.descriptor < 0) {  // nothing that peers could map: then private memory is as good
+    SharedHeap::of_process().deallocate(piece.shared);
+    return {};
+  }
   try {
     Entry entry;
     entry.bytes = end - begin;
@@ -137,6 +141,7 @@ RegisteredMemory::Piece RegisteredMemory::allocate_piece(std::uintptr_t begin, s
   piece.segment = location.segment;
   piece.offset = location.offset;
   piece.descriptor = heap.offer(location.segment).descriptor;
+  if (piece.descriptor < 0) return piece;  // of this process alone
   struct stat status {};
   if (::fstat(piece.descriptor, &status) != 0) {
     const int error = errno;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -12,6 +11,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/blocked_signals.h"
+#include "base/descriptors.h"
+#include "base/file_size_limit.h"
+#include "base/held_signals.h"
+#include "base/system_error.h"
 #include "transport/shm/memory_left.h"
 #include "transport/shm/pages.h"
 #include "tutti/error.h"
@@ -19,12 +23,16 @@
 namespace tutti {
 namespace {
 
+constexpr int kSharedSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr std::size_t kLargePart = std::size_t{16} << 20;  // from here on it is asked beforehand what there is
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-[[noreturn]] void throw_system(const std::string& what) {
-  const int error = errno;
-  throw Error(ErrorCode::kSystem, fmt::format("{}: {}", what, std::strerror(error)));
+#if !defined(MFD_NOEXEC_SEAL)
+constexpr unsigned MFD_NOEXEC_SEAL = 8;
+#endif
+
+// Whether the call is not there, or forbidden, rather than at the end of something. A later try ends in the same way.
+bool is_forbidden(int error) {
+  return error == ENOSYS || error == EPERM || error == EACCES || error == EINVAL || error == EOPNOTSUPP;
 }
 
 // What the limit on virtual memory leaves to wish for, "" when there is none.
@@ -34,59 +42,89 @@ std::string address_space_limit() {
   return fmt::format("; this process may use {} bytes of address space: raise the limit (ulimit -v)", limit.rlim_cur);
 }
 
+// What to say of EAGAIN, which a mapping gets where the program locks all its memory.
+std::string locking_limit(int error) {
+  return error == EAGAIN ? "; this process locks its memory (mlockall): raise the limit (ulimit -l)" : "";
+}
+
 // Returns errno. Many kernels give up what they have when a signal comes, and begin anew: with a timer that is fast
 // enough, they never end. So no signal is let in while one piece is taken.
 int allocate_pages(int fd, std::size_t offset, std::size_t bytes) {
   constexpr std::size_t kPiece = std::size_t{64} << 20;
-  sigset_t all;
-  sigfillset(&all);
   int error = 0;
   while (bytes > 0 && error == 0) {
     const std::size_t piece = std::min(bytes, kPiece);
-    sigset_t before;
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const BlockedSignals blocked;
     do {
       error = ::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(piece)) == 0 ? 0 : errno;
     } while (error == EINTR);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     offset += piece;
     bytes -= piece;
   }
   return error;
 }
 
+// Memory of a file that can be sealed.
+UniqueFd open_memory() {
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  UniqueFd fd(::memfd_create("tutti", kFlags));
+  if (fd) return fd;
+  const int error = errno;
+  if (!is_forbidden(error))
+    throw system_error("cannot create shared memory (memfd_create)", error, descriptor_advice(error));
+  // Where vm.memfd_noexec is 2 only this is allowed. An older kernel knows no such flag.
+  fd = UniqueFd(::memfd_create("tutti", kFlags | MFD_NOEXEC_SEAL));
+  if (fd) return fd;
+  throw NoSharedMemory(system_trouble("this process may not create shared memory (memfd_create)", error));
+}
+
+MappedMemory mapped(int fd, std::size_t bytes) {
+  MappedMemory memory = map_shared(fd, bytes);
+  if (memory) return memory;
+  const int error = errno;
+  throw Error(ErrorCode::kSystem,
+              fmt::format("cannot map {} bytes of shared memory ({}; available: {}){}{}", bytes, errno_text(error),
+                          memory_left().text(), address_space_limit(), locking_limit(error)));
+}
+
 }  // namespace
 
-Segment::Segment(UniqueFd fd, std::size_t bytes) : fd_(std::move(fd)) {
-  memory_ = map_shared(fd_.get(), bytes);
-  if (memory_) return;
-  const int error = errno;
-  throw Error(ErrorCode::kSystem, fmt::format("cannot map {} bytes of shared memory ({}; available: {}){}", bytes,
-                                              std::strerror(error), memory_left().text(), address_space_limit()));
-}
+Segment::Segment(UniqueFd fd, MappedMemory memory) : fd_(std::move(fd)), memory_(std::move(memory)) {}
 
 Segment Segment::create(std::size_t bytes) {
-  UniqueFd fd(::memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd) throw_system("cannot create shared memory (memfd_create; ulimit -n bounds the descriptors of a process)");
-  if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
-    throw_system(fmt::format("cannot size shared memory to {} bytes", bytes));
+  UniqueFd fd = open_memory();
+  {
+    const HeldSignals held({SIGXFSZ});
+    if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+      const int error = errno;
+      const std::string trouble =
+          system_trouble(fmt::format("cannot size shared memory to {} bytes", bytes), error, file_size_advice(error));
+      if (error == EFBIG || is_forbidden(error)) throw NoSharedMemory(trouble);
+      throw Error(ErrorCode::kSystem, trouble);
+    }
   }
-  if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) throw_system("cannot seal shared memory");
-  return Segment(std::move(fd), bytes);
+  if (::fcntl(fd.get(), F_ADD_SEALS, kSharedSeals) != 0) {
+    throw NoSharedMemory(system_trouble("cannot seal shared memory (F_ADD_SEALS)", errno));
+  }
+  MappedMemory memory = mapped(fd.get(), bytes);
+  return {std::move(fd), std::move(memory)};
 }
+
+Segment Segment::create_private(std::size_t bytes) { return {UniqueFd(), mapped(-1, bytes)}; }
 
 Segment Segment::map(UniqueFd fd, std::size_t bytes) {
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) throw_system("cannot inspect a received segment");
+  if (::fstat(fd.get(), &status) != 0) throw system_error("cannot inspect a received segment", errno);
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & kSeals) != kSeals || static_cast<std::size_t>(status.st_size) != bytes) {
+  if (seals < 0 || (seals & kSharedSeals) != kSharedSeals || static_cast<std::size_t>(status.st_size) != bytes) {
     throw Error(
         ErrorCode::kRemote,
         fmt::format("a rank of this host offered shared memory that is not sealed or has {} bytes instead of {}: "
                     "the ranks run different versions or settings",
                     status.st_size, bytes));
   }
-  return Segment(std::move(fd), bytes);
+  MappedMemory memory = mapped(fd.get(), bytes);
+  return {std::move(fd), std::move(memory)};
 }
 
 void Segment::prefer_huge_pages() {
@@ -99,9 +137,13 @@ void Segment::populate_huge_pages(std::size_t offset, std::size_t bytes) const {
 #if defined(MADV_POPULATE_WRITE)
   // Mapped afresh: a table of the small pages that were here once would stay, and be filled again.
   void* const place = data() + offset;
-  void* const mapped =
-      ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_.get(), static_cast<off_t>(offset));
-  if (mapped != place) throw_system("cannot map shared memory again (sysctl vm.max_map_count bounds the mappings)");
+  if (fd_) {
+    void* const again =
+        ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_.get(), static_cast<off_t>(offset));
+    if (again != place) {
+      throw system_error("cannot map shared memory again", errno, "sysctl vm.max_map_count bounds the mappings");
+    }
+  }
   ::madvise(place, bytes, MADV_HUGEPAGE);
   ::madvise(place, bytes, MADV_POPULATE_WRITE);
 #else
@@ -125,13 +167,22 @@ void Segment::reserve(std::size_t offset, std::size_t bytes, const std::string& 
   const std::size_t first = round_up(offset, kHugePage);
   const std::size_t end = round_down(offset + bytes, kHugePage);
   if (huge_pages_ && first < end) populate_huge_pages(first, end - first);
-  if (const int error = allocate_pages(fd_.get(), offset, bytes); error != 0) {
-    refuse(std::strerror(error), memory_left());
-  }
+  int error = fd_ ? allocate_pages(fd_.get(), offset, bytes) : ENOSYS;
+  const bool allocated = error == 0;
+  if (!allocated && !is_forbidden(error)) refuse(std::strerror(error), memory_left());
 #if defined(MADV_POPULATE_WRITE)
-  // Only saves page faults later: a kernel that does not know it is no error.
-  ::madvise(data() + offset, bytes, MADV_POPULATE_WRITE);
+  // Where the pages are there it only saves page faults later: a kernel that does not know it is no error.
+  error = ::madvise(data() + offset, bytes, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+  if (!allocated && (error == ENOMEM || error == EFAULT)) refuse(std::strerror(error), memory_left());
 #endif
+}
+
+void Segment::release(std::size_t offset, std::size_t bytes) const {
+  if (fd_ && ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                         static_cast<off_t>(bytes)) == 0) {
+    return;
+  }
+  ::madvise(data() + offset, bytes, MADV_REMOVE);
 }
 
 }  // namespace tutti

@@ -14,12 +14,17 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/net/key.h"
 #include "base/open_sockets.h"
+#include "base/system_error.h"
+#include "base/threads.h"
 #include "base/users.h"
+#include "transport/shm/segment.h"
 #include "transport/shm/segment_protocol.h"
 #include "tutti/error.h"
 
@@ -29,6 +34,7 @@ namespace {
 constexpr int kBacklog = 4096;
 constexpr timeval kClientPatience{10, 0};  // the leader may have hundreds to answer
 constexpr int kLookMs = 100;
+constexpr std::chrono::milliseconds kPause(10);  // until the system may have again what it lacks
 constexpr std::chrono::seconds kPatience(2);
 constexpr std::size_t kMostCallers = 256;
 constexpr std::chrono::milliseconds kGrace(250);  // a caller that said nothing for so long gives way to another
@@ -65,6 +71,10 @@ UniqueFd connect_to(const std::string& name, bool abstract) {
   return result == 0 ? std::move(socket) : UniqueFd();
 }
 
+bool is_out_of_something(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
 bool same_user(int socket) {
   ucred credentials{};
   socklen_t length = sizeof(credentials);
@@ -95,12 +105,16 @@ SegmentServer::SegmentServer(const SegmentAddress& address, std::vector<std::byt
     : address_(address), key_(std::move(key)), leader_(leader), segment_(segment) {
   abstract_ = listen_at(address_.abstract_name, true);
   if (!abstract_) {
-    throw Error(ErrorCode::kSystem, fmt::format("cannot listen on a local socket: {}", std::strerror(errno)));
+    const int error = errno;
+    const std::string trouble =
+        system_trouble("cannot listen on a local socket to share memory", error, descriptor_advice(error));
+    if (is_out_of_something(error)) throw Error(ErrorCode::kSystem, trouble);
+    throw NoSharedMemory(trouble);
   }
   if (!address_.path.empty()) file_ = listen_at(address_.path, false);
   wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
-  if (!wake_) throw Error(ErrorCode::kSystem, fmt::format("cannot create an eventfd: {}", std::strerror(errno)));
-  thread_ = std::thread([this] { serve(); });
+  if (!wake_) throw system_error("cannot create an eventfd", errno, descriptor_advice(errno));
+  thread_ = start_thread("tutti-segment", "that passes shared memory on", [this] { serve(); });
 }
 
 SegmentServer::~SegmentServer() { stop(); }
@@ -118,6 +132,16 @@ void SegmentServer::stop() {
 }
 
 void SegmentServer::serve() {
+  while (true) {
+    try {
+      return serve_callers();
+    } catch (const std::exception&) {
+      callers_.clear();  // out of memory: they are told at least that nothing comes
+    }
+  }
+}
+
+void SegmentServer::serve_callers() {
   std::vector<pollfd> waits;
   while (true) {
     const Clock::time_point now = Clock::now();
@@ -129,7 +153,10 @@ void SegmentServer::serve() {
     waits.assign({{wake_.get(), POLLIN, 0}, {abstract_.get(), listen, 0}, {file_.get(), listen, 0}});
     for (const auto& caller : callers_) waits.push_back({caller->giver.socket(), POLLIN, 0});
     const int patience = callers_.empty() ? -1 : 50;
-    if (::poll(waits.data(), waits.size(), patience) < 0 && errno != EINTR) return;
+    if (::poll(waits.data(), waits.size(), patience) < 0) {
+      if (errno != EINTR) std::this_thread::sleep_for(kPause);
+      continue;
+    }
     if (waits[0].revents != 0) return;
     constexpr std::size_t kListeners = 3;
     for (std::size_t i = waits.size(); i-- > kListeners;) {
@@ -147,7 +174,7 @@ void SegmentServer::accept(int listener) {
       OpenSockets::open([listener] { return ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
   if (!socket) {
     // Out of descriptors, perhaps: the caller stays in the queue, and this thread does not spin.
-    if (errno != EAGAIN) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (errno != EAGAIN) std::this_thread::sleep_for(kPause);
     return;
   }
   if (!same_user(socket.get())) return;

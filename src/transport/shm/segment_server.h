@@ -35,6 +35,7 @@ class SegmentServer {
   struct Caller;
 
   void serve();
+  void serve_callers();
   void accept(int listener);
 
   SegmentAddress address_;

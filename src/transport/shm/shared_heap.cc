@@ -1,16 +1,19 @@
 #include "transport/shm/shared_heap.h"
 
 #include <fmt/format.h>
-#include <sodium.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <span>
 
+#include "base/file_size_limit.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "transport/shm/pages.h"
 #include "tutti/error.h"
 
@@ -22,6 +25,22 @@ constexpr std::size_t kReserved = SharedHeap::kAlignment;
 // The most that is skipped of a new segment for a block that has to lie right.
 constexpr std::size_t kMostSkipped = 2 * kHugePage;
 constexpr std::size_t kArenaBytes = std::size_t{64} << 20;
+
+// As long as wished, or shorter where files are limited. One that peers cannot map is better than none: what lies there
+// goes through slots.
+Segment make_segment(std::size_t wished, std::size_t needed) {
+  const std::size_t most = round_down(file_size_limit().value_or(SIZE_MAX), page_size());
+  const std::size_t bytes = std::max(std::min(wished, most), needed);
+  try {
+    return Segment::create(bytes);
+  } catch (const NoSharedMemory& refusal) {
+    static std::atomic<bool> told{false};
+    log_line(told.exchange(true) ? LogLevel::kInfo : LogLevel::kWarn,
+             fmt::format("buffers of this process are neither read nor written in place by other processes: {}",
+                         refusal.what()));
+    return Segment::create_private(bytes);
+  }
+}
 
 }  // namespace
 
@@ -87,8 +106,8 @@ SharedHeap::Arena& SharedHeap::add_arena(std::size_t bytes) {
   // for take no memory.
   std::size_t all = 0;
   for (const auto& other : arenas_) all += other->segment.size();
-  arena->segment = Segment::create(std::max({kArenaBytes, all, kMostSkipped + bytes}));
-  randombytes_buf(&arena->nonce, sizeof(arena->nonce));
+  arena->segment = make_segment(std::max(kArenaBytes, all), kMostSkipped + bytes);
+  fill_randomly(std::as_writable_bytes(std::span(&arena->nonce, 1)));
   std::memcpy(arena->segment.data(), &arena->nonce, sizeof(arena->nonce));
   arena->segment.prefer_huge_pages();
   if (arenas_.empty()) log_info("memory that ranks of a host share: {}", describe(shared_huge_pages()));
@@ -256,7 +275,7 @@ void SharedHeap::give_back(Arena& arena, std::size_t offset, std::size_t bytes) 
   // The parent, whose memory it is, may use it.
   if (!arena.own()) return;
   // The memory goes back to the system; the addresses stay, for peers that map the segment.
-  punch_hole({arena.segment.descriptor(), offset}, bytes);
+  arena.segment.release(offset, bytes);
   const auto next = arena.free.find(offset + bytes);
   if (next != arena.free.end()) {
     bytes += next->second;
