@@ -85,8 +85,15 @@ void OpenSockets::lock() { watched().mutex.lock(); }
 
 void OpenSockets::list_and_unlock(int fd) {
   const int error = errno;
-  if (fd >= 0) watched().sockets[fd] = fork_generation();
-  watched().mutex.unlock();
+  {
+    const std::lock_guard lock(watched().mutex, std::adopt_lock);
+    try {
+      if (fd >= 0) watched().sockets[fd] = fork_generation();
+    } catch (...) {
+      ::close(fd);
+      throw;
+    }
+  }
   errno = error;
 }
 

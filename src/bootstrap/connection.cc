@@ -104,7 +104,14 @@ void Connection::write() {
       return;
     }
     if (sent < 0) {
-      // What the other side said before it went away may still be there to read: the reading side reports.
+      // What the other side said before it went away may still be there to read: the reading side reports. Where this
+      // side may not send, or has no memory to, nothing would come.
+      const int error = errno;
+      if (error != EPIPE && error != ECONNRESET) {
+        trouble_ = "cannot send: " + errno_text(error);
+        could_not_send_ = true;
+        ::shutdown(socket_.fd(), SHUT_RDWR);
+      }
       broken_ = true;
       queue_.clear();
       return;

@@ -47,6 +47,10 @@ void ControlNode::ask_root() {
 void ControlNode::root_ended(const std::string& trouble) {
   root_->close();
   if (table_) return;
+  if (root_->could_not_send()) {
+    const std::lock_guard lock(results_.mutex);
+    results_.untold = true;
+  }
   const auto give_up = [this, trouble] {
     if (table_) return;
     fail_meeting({ErrorCode::kRemote, 0,
@@ -146,11 +150,13 @@ void ControlNode::take_gathered(std::span<const std::byte> all) {
 }
 
 void ControlNode::fail_meeting(const Poison& failure) {
+  {
+    const std::lock_guard lock(results_.mutex);
+    if (!results_.failure) results_.failure = failure;
+    results_.changed.notify_all();
+  }
   // What this rank heard from its neighbours; otherwise the others would take it for the cause when it ends.
   if (root_ && !table_) root_->send(FrameType::kRefused, failure.encode());
-  const std::lock_guard lock(results_.mutex);
-  if (!results_.failure) results_.failure = failure;
-  results_.changed.notify_all();
 }
 
 }  // namespace tutti

@@ -14,6 +14,7 @@ ControlNode::ControlNode(EventLoop& loop, Health& health, ControlResults& result
     : loop_(loop),
       results_(results),
       setup_(std::move(setup)),
+      trouble_(loop, [this](const Error& error) { stopped(error); }),
       listener_(loop, std::move(listening)),
       gathering_(setup_.own.rank, setup_.own.ranks),
       retry_join_(loop) {
@@ -60,6 +61,18 @@ void ControlNode::learn_death(const Death& death) {
   const std::string observer = table_ ? table_->describe(death.observer) : fmt::format("rank {}", death.observer);
   log_debug("rank {} learns that rank {} died, from {}", setup_.own.rank, death.rank, observer);
   for (const auto& scope : scopes_) scope->learn_death(death, observer);
+}
+
+void ControlNode::stopped(const Error& error) {
+  for (const auto& scope : scopes_) {
+    const int self = scope->own().rank;
+    const Poison poison{
+        ErrorCode::kSystem, self,
+        fmt::format("{} of communicator \"{}\": {}", scope->describe(self), scope->name(), error.what())};
+    if (book_) book_->poison(*scope, poison);
+    if (!table_) fail_meeting(poison);
+  }
+  if (on_left_) std::exchange(on_left_, nullptr)();
 }
 
 ControlScope* ControlNode::scope_named(const std::array<std::byte, 16>& communicator) {

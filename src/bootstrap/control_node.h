@@ -23,6 +23,7 @@ struct ControlResults {
   std::condition_variable changed;
   std::shared_ptr<const RankTable> table;  // all ranks have met; shared with the control thread, never changed
   std::optional<Poison> failure;
+  bool untold = false;  // the root could not be told of it
   std::optional<std::vector<std::vector<std::byte>>> gathered;
 };
 
@@ -83,6 +84,8 @@ class ControlNode {
   void take_gathered(std::span<const std::byte> all);
   void fail_meeting(const Poison& failure);
 
+  // Something on the control thread was left undone.
+  void stopped(const Error& error);
   void receive_from_tree(int from, FrameType type, std::span<const std::byte> payload);
   void learn_death(const Death& death);
   void admit_visitors();
@@ -91,6 +94,7 @@ class ControlNode {
   EventLoop& loop_;
   ControlResults& results_;
   Setup setup_;
+  const TroubleHook trouble_;
   Listener listener_;
   std::shared_ptr<Connection> root_;
   std::function<void(std::string)> on_waits_;

@@ -18,6 +18,12 @@
 
 namespace tutti {
 
+// Why a communicator could not be made, where the other ranks have been told, or know better.
+class ToldFailure : public Error {
+ public:
+  explicit ToldFailure(const Error& error) : Error(error) {}
+};
+
 // What a rank can say about one of its calls; fixed size, so that it can be kept without allocating and sent as bytes.
 struct CallDescription {
   std::uint64_t sequence = 0;
@@ -78,7 +84,7 @@ class ControlPlane {
 
   // Instead of meeting: this rank cannot take part, because of an error of its own, and those who wait for it are told
   // at once. `config`: whatever of the settings can be read. Blocks for a few seconds at most; throws nothing.
-  static void complain(Membership membership, const Config& config, const Error& error);
+  static void complain(const Membership& membership, const Config& config, const Error& error);
 
   virtual ~ControlPlane() = default;
 

@@ -1,18 +1,20 @@
 #include "bootstrap/event_loop.h"
 
-#include <signal.h>
-
 // One thread runs the loop, and what others post goes through its lock. Fences are what the thread sanitizer lacks.
 #define ASIO_DISABLE_FENCED_BLOCK
 #define ASIO_STANDALONE
 #define ASIO_NO_DEPRECATED
 #define ASIO_DISABLE_SERIAL_PORT
+#include <algorithm>
 #include <asio/io_context.hpp>
 #include <asio/posix/basic_stream_descriptor.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
+#include <condition_variable>
 #include <exception>
-#include <future>
+#include <map>
+#include <mutex>
+#include <new>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -20,13 +22,23 @@
 
 #include "base/descriptors.h"
 #include "base/fork.h"
+#include "base/log.h"
+#include "base/only_errors.h"
 #include "base/system_error.h"
+#include "base/threads.h"
 
 namespace tutti {
 
 using Executor = asio::io_context::executor_type;
 
 namespace {
+
+using std::chrono::milliseconds;
+
+// Whoever calls while memory is out tries again: it may be a destructor, which has no other way.
+constexpr milliseconds kMemoryPause(1);
+constexpr milliseconds kMemoryPatience(5000);
+constexpr milliseconds kLookUp(50);
 
 // What may hold a callback that in turn holds it.
 struct Waiting {
@@ -40,39 +52,67 @@ struct EventLoop::Impl {
   std::set<Waiting*> waiting;  // all timers and watches there are; goes last
   asio::io_context context{1};
   std::optional<asio::executor_work_guard<Executor>> work{context.get_executor()};
-  std::thread thread;
+  std::map<std::uint64_t, std::function<void(const Error&)>> hooks;
+  std::uint64_t hooks_made = 0;
+  std::thread thread;  // none: whoever uses the loop drives it
   const std::uint32_t made_in = fork_generation();
   bool in_this_process() const { return made_in == fork_generation(); }
+
+  // Runs handlers, as many as `some` does; none of them ends the process.
+  template <class Some>
+  void run(Some some) {
+    for (;;) {
+      try {
+        some();
+        return;
+      } catch (const std::exception& exception) {
+        tell_trouble(exception);
+      }
+    }
+  }
+
+  void tell_trouble(const std::exception& exception) {
+    for (auto hook = hooks.begin(); hook != hooks.end();) {
+      const std::uint64_t number = hook->first;
+      try {
+        const auto callback = hook->second;  // which may destroy the hook
+        const Error error = as_error(exception);
+        callback({ErrorCode::kSystem, std::string("its control thread was stopped in its work: ") + error.what()});
+      } catch (const std::exception&) {
+        // The others are still to be told.
+      }
+      hook = hooks.upper_bound(number);
+    }
+  }
 };
 
-EventLoop::EventLoop() : impl_(std::make_unique<Impl>()) {
+EventLoop::EventLoop(Driver driver) try : impl_(std::make_unique<Impl>()) {
   {
-    // The first timer makes the descriptors that Asio waits on.
+    // The first timer makes the descriptors that Asio waits on: here, where a refusal is caught.
     const StandardStreamsTaken taken;
     const asio::steady_timer first(impl_->context);
   }
-  // The application's signals are not for this thread: it starts with all of them blocked.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  impl_->thread = std::thread([impl = impl_.get()] {
-    pthread_setname_np(pthread_self(), kThreadName);
-    impl->context.run();
-  });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (driver == Driver::kCaller) return;
+  impl_->thread = start_thread(kThreadName, "that talks to the other ranks (the control thread)",
+                               [impl = impl_.get()] { impl->run([impl] { impl->context.run(); }); });
+} catch (const std::system_error& error) {
+  throw system_error("cannot wait for descriptors (epoll_create1)", error.code().value(),
+                     descriptor_advice(error.code().value()));
 }
 
 EventLoop::~EventLoop() {
   if (!impl_->in_this_process()) {
-    impl_->thread.detach();
+    if (impl_->thread.joinable()) impl_->thread.detach();
     static_cast<void>(impl_.release());
     return;
   }
-  impl_->work.reset();
   // What is still waited for belongs to nobody any more; what was posted runs first.
-  asio::post(impl_->context, [this] { impl_->context.stop(); });
-  impl_->thread.join();
+  if (driven_by_caller()) {
+    impl_->run([this] { impl_->context.poll(); });
+  } else {
+    call([this] { impl_->context.stop(); });
+    impl_->thread.join();
+  }
   // Connections that still lingered keep themselves alive through their callbacks.
   while (!impl_->waiting.empty()) (*impl_->waiting.begin())->forget();
 }
@@ -90,20 +130,63 @@ void EventLoop::call(const std::function<void()>& work) {
     std::string text;
     int peer;
   };
-  std::promise<std::optional<Trouble>> done;
-  post([&] {
-    std::optional<Trouble> trouble;
+  // Destructors call: nothing here takes memory but asio::post().
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::optional<Trouble> trouble;
+  const auto task = [&] {
     try {
       work();
-    } catch (const Error& error) {
+    } catch (const std::exception& exception) {
+      const Error error = as_error(exception);
       trouble = {error.code(), error.what(), error.peer()};
-    } catch (const std::exception& error) {
-      trouble = {ErrorCode::kSystem, error.what(), Error::kNoPeer};
     }
-    done.set_value(std::move(trouble));
-  });
-  if (const auto trouble = done.get_future().get()) throw Error(trouble->code, trouble->text, trouble->peer);
+    const std::lock_guard lock(mutex);
+    done = true;
+    changed.notify_one();
+  };
+  if (driven_by_caller()) {
+    task();
+    impl_->run([this] { impl_->context.poll(); });
+  } else {
+    const Deadline deadline = Clock::now() + kMemoryPatience;
+    for (bool posted = false; !posted;) {
+      try {
+        asio::post(impl_->context, [&task] { task(); });
+        posted = true;
+      } catch (const std::bad_alloc&) {
+        if (Clock::now() > deadline) throw;
+        std::this_thread::sleep_for(kMemoryPause);
+      }
+    }
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&done] { return done; });
+  }
+  if (trouble) throw Error(trouble->code, trouble->text, trouble->peer);
 }
+
+bool EventLoop::driven_by_caller() const { return !impl_->thread.joinable(); }
+
+bool EventLoop::drive(const std::function<bool()>& over, Deadline deadline) {
+  while (!over()) {
+    if (Clock::now() >= deadline) return false;
+    impl_->run([&] { impl_->context.run_one_until(std::min<Deadline>(deadline, Clock::now() + kLookUp)); });
+  }
+  return true;
+}
+
+void EventLoop::pause(milliseconds time) {
+  if (!driven_by_caller()) return std::this_thread::sleep_for(time);
+  drive([] { return false; }, Clock::now() + time);
+}
+
+TroubleHook::TroubleHook(EventLoop& loop, std::function<void(const Error&)> callback)
+    : loop_(loop), number_(loop.impl().hooks_made++) {
+  loop.impl().hooks.emplace(number_, std::move(callback));
+}
+
+TroubleHook::~TroubleHook() { loop_.impl().hooks.erase(number_); }
 
 struct Timer::State : Waiting {
   explicit State(EventLoop::Impl& loop) : loop(loop), timer(loop.context) { loop.waiting.insert(this); }

@@ -1,9 +1,10 @@
 #include "bootstrap/listener.h"
 
-#include <sys/eventfd.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <exception>
 #include <utility>
 
 #include "base/descriptors.h"
@@ -22,8 +23,9 @@ constexpr std::chrono::milliseconds kPause(100);
 constexpr std::chrono::milliseconds kShortPause(10);
 constexpr std::chrono::milliseconds kExhausted(1000);
 
-UniqueFd open_reserve() {
-  return OpenSockets::open([] { return ::eventfd(0, EFD_CLOEXEC); });
+// Any descriptor will do. Another one of the listening socket needs no permission.
+UniqueFd open_reserve(int listening) {
+  return OpenSockets::open([listening] { return ::fcntl(listening, F_DUPFD_CLOEXEC, 0); });
 }
 
 std::string trouble_with(int error) {
@@ -33,7 +35,11 @@ std::string trouble_with(int error) {
 }  // namespace
 
 Listener::Listener(EventLoop& loop, UniqueFd socket)
-    : loop_(loop), socket_(loop, std::move(socket)), pause_(loop), reserve_(open_reserve()), try_held_(loop) {}
+    : loop_(loop),
+      socket_(loop, std::move(socket)),
+      pause_(loop),
+      reserve_(open_reserve(socket_.fd())),
+      try_held_(loop) {}
 
 Listener::~Listener() { WaitingRoom::of_this_thread().leave_all(this); }
 
@@ -45,7 +51,15 @@ void Listener::admit(const Credentials& own, Challenge::Judge judge, OnPeer on_p
 }
 
 void Listener::wait() {
-  socket_.when_readable([this] { accept(); });
+  socket_.when_readable([this] {
+    try {
+      accept();
+    } catch (const std::exception& trouble) {
+      // Out of memory, perhaps: whoever it was comes again.
+      log_line(std::exchange(complained_, true) ? LogLevel::kDebug : LogLevel::kWarn, trouble.what());
+      pause(kPause);
+    }
+  });
 }
 
 void Listener::pause(std::chrono::milliseconds time) {
@@ -86,7 +100,7 @@ void Listener::accept() {
     regain_reserve();
     reserve_.reset();
     if (!accept_one(error)) {
-      reserve_ = open_reserve();
+      reserve_ = open_reserve(socket_.fd());
       return pause(kPause);
     }
   }
@@ -109,7 +123,7 @@ void Listener::greet(UniqueFd socket, const SocketAddress& from) {
 }
 
 void Listener::regain_reserve() {
-  if (!reserve_) reserve_ = open_reserve();
+  if (!reserve_) reserve_ = open_reserve(socket_.fd());
 }
 
 // With the reserve in use this process is at its end: perhaps for a moment only.
@@ -133,7 +147,7 @@ void Listener::try_held() {
     return;
   }
   held.clear();
-  reserve_ = open_reserve();
+  reserve_ = open_reserve(socket_.fd());
   if (on_exhausted_) std::exchange(on_exhausted_, nullptr)(trouble_with(error));
 }
 

@@ -15,7 +15,7 @@ constexpr long kOfProcess = 4;  // of the event loop, and one that a signal ring
 
 }  // namespace
 
-Process::Process() : made_in_(fork_generation()) {}
+Process::Process(EventLoop::Driver driver) : loop_(driver), made_in_(fork_generation()) {}
 
 Process::~Process() {
   if (is_this()) return;
@@ -68,10 +68,14 @@ std::shared_ptr<Process> Process::get() {
   std::shared_ptr<Process> process = current.lock();
   if (!process || !process->is_this()) {
     require_descriptors(kOfProcess, kOfProcess, "the control thread");
-    process.reset(new Process);
+    process.reset(new Process(EventLoop::Driver::kThread));
     current = process;
   }
   return process;
+}
+
+std::shared_ptr<Process> Process::without_thread() {
+  return std::shared_ptr<Process>(new Process(EventLoop::Driver::kCaller));
 }
 
 }  // namespace tutti

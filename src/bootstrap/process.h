@@ -37,6 +37,9 @@ class Process {
   // Shared: every communicator, and every root that waits for its ranks, holds one; the last to go ends the thread.
   // A forked child gets one of its own. Must not be dropped on one of its threads.
   static std::shared_ptr<Process> get();
+  // One without a control thread, for a rank that can have none and has something to say nevertheless: whoever uses its
+  // loop drives it. Nobody else gets it.
+  static std::shared_ptr<Process> without_thread();
 
   EventLoop& loop() { return loop_; }
   Writer& writer() { return *writer_; }
@@ -51,7 +54,7 @@ class Process {
   bool is_this() const;
 
  private:
-  Process();
+  explicit Process(EventLoop::Driver driver);
 
   void ask_reporters();
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <future>
-#include <thread>
+#include <optional>
 
 #include "base/log.h"
 #include "base/net/interfaces.h"
@@ -40,12 +40,31 @@ Dialer::Outcome dial(EventLoop& loop, std::vector<SocketAddress> addresses, cons
                     static_cast<std::uint32_t>(membership.ranks), communicator_name(membership.nonce, membership.job)};
   const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
   std::promise<Dialer::Outcome> outcome;
-  loop.post([&] {
-    Dialer::start(loop, std::move(addresses), hello, membership.secret,
-                  std::clamp(left, milliseconds(1), kDialPatience),
-                  [&](Dialer::Outcome result) { outcome.set_value(std::move(result)); });
+  std::future<Dialer::Outcome> result = outcome.get_future();
+  std::optional<TroubleHook> hook;  // there until the outcome is
+  const auto done = [&](Dialer::Outcome ended) {
+    if (!hook) return;
+    hook.reset();
+    outcome.set_value(std::move(ended));
+  };
+  loop.call([&] {
+    hook.emplace(loop, [&](const Error& error) {
+      Dialer::Outcome ended;
+      ended.exhausted = true;
+      ended.trouble = error.what();
+      done(std::move(ended));
+    });
+    try {
+      Dialer::start(loop, std::move(addresses), hello, membership.secret,
+                    std::clamp(left, milliseconds(1), kDialPatience), done);
+    } catch (...) {
+      hook.reset();
+      throw;
+    }
   });
-  return outcome.get_future().get();
+  while (!loop.wait(result, Clock::now() + kDialPatience)) {
+  }
+  return result.get();
 }
 
 }  // namespace
@@ -112,7 +131,7 @@ ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Conf
     }
     waits(trouble);
     last_trouble = std::move(trouble);
-    std::this_thread::sleep_until(std::min<Deadline>(deadline, now + pause));
+    loop.pause(std::chrono::duration_cast<milliseconds>(std::min<Clock::duration>(deadline - now, pause)));
     // Ranks that began together spread out.
     pause = std::min(pause * 2 + milliseconds(membership.rank % 8), kLongestPause);
   }

@@ -44,6 +44,10 @@ std::string differences(const std::string& one, const std::string& other) {
 Root::Root(EventLoop& loop, UniqueFd listening, Place place)
     : loop_(loop),
       place_(std::move(place)),
+      trouble_(loop,
+               [this](const Error& error) {
+                 refuse({ErrorCode::kRemote, 0, fmt::format("the root, rank 0, failed: {}", error.what())});
+               }),
       listener_(std::in_place, loop, std::move(listening)),
       deadline_(loop),
       next_report_(loop),

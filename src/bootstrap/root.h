@@ -89,6 +89,7 @@ class Root {
 
   EventLoop& loop_;
   Place place_;
+  const TroubleHook trouble_;
   std::optional<Listener> listener_;
   Guests guests_;
   std::uint64_t arrivals_ = 0;

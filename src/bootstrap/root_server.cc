@@ -123,9 +123,9 @@ void RootServer::wait_until_told(int ranks, Deadline deadline) {
     process_->loop().call([&] { told = root_->told(); });
     return told;
   };
-  while (told() < ranks && Clock::now() < deadline) std::this_thread::sleep_for(kToldPause);
+  while (told() < ranks && Clock::now() < deadline) process_->loop().pause(kToldPause);
   // The last one has yet to read it.
-  std::this_thread::sleep_for(kToldPause);
+  process_->loop().pause(kToldPause);
 }
 
 std::unique_ptr<RootServer> RootServer::open(std::shared_ptr<Process> process, const Membership& membership,

@@ -11,6 +11,7 @@
 
 #include "base/descriptors.h"
 #include "base/net/interfaces.h"
+#include "base/only_errors.h"
 #include "bootstrap/complaint.h"
 #include "bootstrap/host.h"
 #include "bootstrap/sockets.h"
@@ -37,20 +38,34 @@ Error with_name(const Error& error, const std::string& name) {
   return {error.code(), fmt::format("communicator \"{}\": {}", name, text), error.peer()};
 }
 
+// Of this rank alone; otherwise the others know, or cannot be reached.
+bool is_own_trouble(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kTimeout:
+    case ErrorCode::kUnauthorized:
+    case ErrorCode::kMismatch:
+    case ErrorCode::kRemote:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
-SharedNode::SharedNode(const Membership& membership, const Config& config, Health& health) : process_(Process::get()) {
+SharedNode::SharedNode(const Membership& membership, const Config& config, Health& health) {
   try {
     meet(membership, config, health);
-  } catch (...) {
+  } catch (const std::exception& exception) {
     close();
-    throw;
+    throw ToldFailure(as_error(exception));
   }
 }
 
 SharedNode::~SharedNode() { close(); }
 
 void SharedNode::close() {
+  if (!process_) return;
   if (!process_->is_this()) {
     static_cast<void>(node_.release());
     static_cast<void>(root_.release());
@@ -71,10 +86,45 @@ void SharedNode::call(const std::function<void(ControlNode&)>& work) {
   process_->loop().call([this, &work] { work(*node_); });
 }
 
-void SharedNode::meet(Membership membership, const Config& config, Health& health) {
+void SharedNode::meet(const Membership& given, const Config& config, Health& health) {
   const Deadline deadline = meeting_deadline(config);
-  MeetingWatch watch(process_, fmt::format("communicator \"{}\": rank {}", membership.name, membership.rank),
-                     config.duration(Setting::kStallWarning), membership.origin);
+  Membership membership;
+  std::unique_ptr<MeetingWatch> watch;
+  try {
+    only_errors([&] {
+      membership = given;
+      process_ = Process::get();
+      watch = std::make_unique<MeetingWatch>(
+          process_, fmt::format("communicator \"{}\": rank {}", membership.name, membership.rank),
+          config.duration(Setting::kStallWarning), membership.origin);
+      introduce(membership, config, health, deadline, *watch);
+    });
+  } catch (const Error& error) {
+    if (is_own_trouble(error)) {
+      complain(process_, given, config, error, root_.get(), deadline);
+    } else {
+      stay_for_late_comers(given, error, deadline);
+    }
+    throw;
+  }
+  try {
+    wait_until_met(membership, deadline + kGrace);
+  } catch (const Error& error) {
+    call([](ControlNode& node) { node.abandon(node.met()); });
+    if (results_.untold) complain(process_, membership, config, error, root_.get(), deadline);
+    stay_for_late_comers(membership, error, deadline);
+    throw;
+  }
+}
+
+// Nobody else tells those who come a little later: the port is closed then.
+void SharedNode::stay_for_late_comers(const Membership& membership, const Error& error, Deadline deadline) {
+  if (!root_ || !membership.root_listens || error.code() == ErrorCode::kTimeout) return;
+  root_->wait_until_told(membership.ranks, std::min(deadline, Clock::now() + kLateComers));
+}
+
+void SharedNode::introduce(Membership& membership, const Config& config, Health& health, Deadline deadline,
+                           MeetingWatch& watch) {
   // Where rank 0 listens, the root is rank 0's: another rank of this process that comes first must not take it away.
   if (membership.rank == 0 || !membership.root_listens) root_ = RootServer::take_pending(membership.nonce);
   if (root_) root_->rename(membership.name);
@@ -82,14 +132,9 @@ void SharedNode::meet(Membership membership, const Config& config, Health& healt
     root_ = RootServer::open(process_, membership, config, deadline);
   }
   if (membership.rank != 0) complete_membership(membership, deadline, &watch);
-  try {
-    const long meeting = kOfRank + (root_ ? membership.ranks : 0);
-    require_descriptors(meeting, meeting + membership.ranks, fmt::format("rank {}", membership.rank));
-    advertised_addresses(config, membership.loopback_only);
-  } catch (const Error& error) {
-    complain(process_->loop(), membership, config, error, root_.get(), deadline);
-    throw;
-  }
+  const long meeting = kOfRank + (root_ ? membership.ranks : 0);
+  require_descriptors(meeting, meeting + membership.ranks, fmt::format("rank {}", membership.rank));
+  advertised_addresses(config, membership.loopback_only);
   ReachedRoot reached =
       reach_root(process_->loop(), membership, config, root_ ? &root_->local() : nullptr, deadline, &watch);
   const bool loopback_only = membership.loopback_only;
@@ -119,16 +164,6 @@ void SharedNode::meet(Membership membership, const Config& config, Health& healt
       "for the root, rank 0, at {}: it does not say for whom it waits; it is stopped, or its host or the network hangs",
       reached.address.text()));
   watch.ask_through([this] { node_->ask_root(); });
-  try {
-    wait_until_met(membership, deadline + kGrace);
-  } catch (const Error& error) {
-    call([](ControlNode& node) { node.abandon(node.met()); });
-    // Nobody else tells those who come a little later: the port is closed then.
-    if (root_ && membership.root_listens && error.code() != ErrorCode::kTimeout) {
-      root_->wait_until_told(membership.ranks, std::min(deadline, Clock::now() + kLateComers));
-    }
-    throw;
-  }
 }
 
 void SharedNode::wait_until_met(const Membership& membership, Deadline deadline) {

@@ -41,7 +41,10 @@ class SharedNode {
                                                               Deadline deadline);
 
  private:
-  void meet(Membership membership, const Config& config, Health& health);
+  void meet(const Membership& given, const Config& config, Health& health);
+  // Up to the moment when the root knows this rank.
+  void introduce(Membership& membership, const Config& config, Health& health, Deadline deadline, MeetingWatch& watch);
+  void stay_for_late_comers(const Membership& membership, const Error& error, Deadline deadline);
   void wait_until_met(const Membership& membership, Deadline deadline);
   void close();
 

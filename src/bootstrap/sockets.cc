@@ -57,14 +57,16 @@ int connection_error(int fd) {
 SocketAddress local_address(int fd) {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) throw system_error("getsockname", errno);
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0)
+    throw system_error("cannot ask a socket for its own address (getsockname)", errno);
   return SocketAddress::from_sockaddr(reinterpret_cast<const sockaddr*>(&storage), length);
 }
 
 SocketAddress remote_address(int fd) {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) throw system_error("getpeername", errno);
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0)
+    throw system_error("cannot ask a socket for the address of its other end (getpeername)", errno);
   return SocketAddress::from_sockaddr(reinterpret_cast<const sockaddr*>(&storage), length);
 }
 

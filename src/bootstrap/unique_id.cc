@@ -3,13 +3,16 @@
 #include "base/config.h"
 #include "base/net/handshake.h"
 #include "base/net/interfaces.h"
+#include "base/only_errors.h"
 #include "bootstrap/id_text.h"
 #include "bootstrap/root_server.h"
 #include "bootstrap/sockets.h"
 
 namespace tutti {
 
-UniqueId UniqueId::create() {
+namespace {
+
+std::string make_id() {
   const Config config = Config::from_environment();
   IdParts parts;
   parts.nonce = random_nonce();
@@ -23,7 +26,13 @@ UniqueId UniqueId::create() {
   const Root::Place place{
       {0, 0, communicator_name(parts.nonce, ""), parts.secret}, "", false, config.duration(Setting::kStallWarning)};
   RootServer::put_pending(parts.nonce, std::make_unique<RootServer>(Process::get(), std::move(listening), place));
-  return parse(format_id(parts));
+  return format_id(parts);
+}
+
+}  // namespace
+
+UniqueId UniqueId::create() {
+  return only_errors([] { return parse(make_id()); });
 }
 
 UniqueId UniqueId::parse(const std::string& text) {

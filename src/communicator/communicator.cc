@@ -6,6 +6,9 @@
 #include <new>
 #include <utility>
 
+#include "base/only_errors.h"
+#include "base/text.h"
+#include "base/utf8.h"
 #include "bootstrap/meeting_watch.h"
 #include "communicator/group_calls.h"
 #include "communicator/issue.h"
@@ -20,16 +23,30 @@ namespace tutti {
 // The public face of a Session, once it is open.
 class Communicator::Impl {
  public:
-  // Opens it now, or when the calling thread's group ends. parent: what it is split off.
-  static std::unique_ptr<Impl> open(Opening::Open open, Session* parent = nullptr) {
+  // Opens it now, or when the calling thread's group ends. parent: what it is split off. give_up: tells those who wait,
+  // where there is none.
+  static std::unique_ptr<Impl> open(Opening::Open open, Session* parent = nullptr, Opening::GiveUp give_up = {}) {
     auto impl = std::make_unique<Impl>();
     if (GroupCalls* group = GroupCalls::current()) {
-      impl->opening_ = std::make_shared<Opening>(std::move(open), parent, impl->session_);
+      impl->opening_ = std::make_shared<Opening>(std::move(open), std::move(give_up), parent, impl->session_);
       group->add_opening(impl->opening_);
     } else {
       impl->session_ = open();
     }
     return impl;
+  }
+
+  static std::unique_ptr<Impl> open_among(const Membership& membership, const Config& config, const Options& options) {
+    try {
+      return open([=] { return open_session(membership, config, options); }, nullptr,
+                  [=](const Error& error) { ControlPlane::complain(membership, config, error); });
+    } catch (const ToldFailure&) {
+      throw;
+    } catch (const std::exception& exception) {
+      const Error error = as_error(exception);
+      ControlPlane::complain(membership, config, error);
+      throw error;
+    }
   }
 
   ~Impl() {
@@ -133,15 +150,20 @@ Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 
 Communicator Communicator::from_environment(const Options& options) {
-  const Config config = configure(options, membership_from_environment);
-  const Membership membership = membership_from_environment(config);
-  return Communicator(Impl::open([=] { return open_session(membership, config, options); }));
+  return only_errors([&] {
+    const Config config = configure(options, membership_from_environment);
+    const Membership membership = locate(config, options, membership_from_environment);
+    return Communicator(Impl::open_among(membership, config, options));
+  });
 }
 
 Communicator Communicator::create(const UniqueId& id, int rank, int ranks, const Options& options) {
-  const Config config = configure(options, [&](const Config&) { return membership_from_id(id, rank, ranks); });
-  const Membership membership = membership_from_id(id, rank, ranks);
-  return Communicator(Impl::open([=] { return open_session(membership, config, options); }));
+  return only_errors([&] {
+    const auto find = [&](const Config&) { return membership_from_id(id, rank, ranks); };
+    const Config config = configure(options, find);
+    const Membership membership = locate(config, options, find);
+    return Communicator(Impl::open_among(membership, config, options));
+  });
 }
 
 namespace {
@@ -169,12 +191,40 @@ void check_store(const Store& store, int rank) {
                           rank == 0 ? "set" : "get", rank));
 }
 
+// What rank 0 puts into the store instead of an id: why there will be none.
+constexpr std::string_view kNoId = "tutti: no id: ";
+constexpr std::size_t kLongestReason = 1024;
+
+std::string no_id(const Error& error) { return fmt::format("{}{}", kNoId, cut_text(error.what(), kLongestReason)); }
+
+UniqueId make_id(const Store& store, const std::string& key) {
+  try {
+    return UniqueId::create();
+  } catch (const Error& error) {
+    use_store("set", key, [&] { store.set(key, no_id(error)); });
+    throw;
+  }
+}
+
+// Says for whom the store lets this rank wait; without a control thread nobody does.
+std::unique_ptr<MeetingWatch> watch_store(const std::string& name, int rank, const Config& config) {
+  try {
+    return std::make_unique<MeetingWatch>(Process::get(), fmt::format("communicator \"{}\": rank {}", name, rank),
+                                          config.duration(Setting::kStallWarning));
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
 // Whoever can write to the store may have put anything there. What it was stays unsaid: it may have a secret in it.
 UniqueId id_from(const Store& store, const std::string& key, const std::string& name, int rank, const Config& config) {
-  MeetingWatch watch(Process::get(), fmt::format("communicator \"{}\": rank {}", name, rank),
-                     config.duration(Setting::kStallWarning));
-  watch.waits(fmt::format("for the store's value of \"{}\", which rank 0 puts there", key));
+  const std::unique_ptr<MeetingWatch> watch = watch_store(name, rank, config);
+  if (watch) watch->waits(fmt::format("for the store's value of \"{}\", which rank 0 puts there", key));
   const std::string value = use_store("get", key, [&] { return store.get(key); });
+  if (value.starts_with(kNoId)) {
+    throw Error(ErrorCode::kRemote,
+                "rank 0 cannot take part: " + printable(cut_text(value, kLongestReason).substr(kNoId.size())), 0);
+  }
   try {
     return UniqueId::parse(value);
   } catch (const Error& error) {
@@ -190,16 +240,23 @@ Communicator Communicator::create(const Store& store, const std::string& key, in
   check_store(store, rank);
   const auto membership = [=](const Config& config) {
     if (rank != 0) return membership_from_id(id_from(store, key, options.name, rank, config), rank, ranks);
-    const UniqueId id = UniqueId::create();
+    const UniqueId id = make_id(store, key);
     use_store("set", key, [&] { store.set(key, id.to_text()); });
     return membership_from_id(id, rank, ranks);
   };
-  const Config config = configure(options, membership);
-  return Communicator(Impl::open([=] { return open_session(membership(config), config, options); }));
+  return only_errors([&] {
+    const Config config = configure(options, membership);
+    const auto give_up = [=](const Error& error) {
+      if (rank == 0) return store.set(key, no_id(error));
+      ControlPlane::complain(membership(config), config, error);
+    };
+    return Communicator(
+        Impl::open([=] { return open_session(membership(config), config, options); }, nullptr, give_up));
+  });
 }
 
 Communicator Communicator::shrink(std::chrono::milliseconds patience) {
-  return Communicator(face(impl_).shrink(patience));
+  return only_errors([&] { return Communicator(face(impl_).shrink(patience)); });
 }
 
 void Communicator::destroy() {
@@ -207,12 +264,14 @@ void Communicator::destroy() {
 }
 
 std::optional<Communicator> Communicator::split(int color, int key, const Options& options) {
-  const std::shared_ptr<Session> parent = face(impl_).share_session();
-  auto made =
-      Impl::open([parent, color, key, options] { return split_session(*parent, color, key, options); }, parent.get());
-  // In a group, this rank still takes part for the others.
-  if (color < 0) return std::nullopt;
-  return Communicator(std::move(made));
+  return only_errors([&]() -> std::optional<Communicator> {
+    const std::shared_ptr<Session> parent = face(impl_).share_session();
+    auto made =
+        Impl::open([parent, color, key, options] { return split_session(*parent, color, key, options); }, parent.get());
+    // In a group, this rank still takes part for the others.
+    if (color < 0) return std::nullopt;
+    return Communicator(std::move(made));
+  });
 }
 
 void Communicator::abort(const std::string& reason) { opened(impl_).abort(reason); }

@@ -3,6 +3,7 @@
 #include <new>
 #include <optional>
 
+#include "base/only_errors.h"
 #include "communicator/call_context.h"
 #include "communicator/group_calls.h"
 
@@ -39,7 +40,7 @@ class Group::Impl {
     calls_->end_level(mark_);
     const auto work = calls_->work();
     if (own_) {
-      calls_->run();
+      only_errors([&] { calls_->run(); });
       own_.reset();
     }
     return work->work();

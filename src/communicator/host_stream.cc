@@ -1,3 +1,4 @@
+#include "base/only_errors.h"
 #include "communicator/durations.h"
 #include "communicator/stream_engine.h"
 #include "tutti/stream.h"
@@ -11,7 +12,7 @@ Stream Stream::within(std::chrono::milliseconds limit) const {
   return stream;
 }
 
-HostStream::HostStream() : engine_(std::make_shared<detail::StreamEngine>()) {}
+HostStream::HostStream() : engine_(only_errors([] { return std::make_shared<detail::StreamEngine>(); })) {}
 HostStream::~HostStream() { engine_->close(); }
 void HostStream::synchronize() { engine_->synchronize(); }
 

@@ -3,18 +3,21 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/only_errors.h"
 #include "transport/shm/registered_memory.h"
 #include "transport/shm/shared_heap.h"
 #include "tutti/error.h"
 
 namespace tutti {
 
-void* allocate(std::size_t bytes) { return SharedHeap::of_process().allocate(bytes); }
+void* allocate(std::size_t bytes) {
+  return only_errors([&] { return SharedHeap::of_process().allocate(bytes); });
+}
 
 void deallocate(void* pointer) { SharedHeap::of_process().deallocate(pointer); }
 
 Registration register_memory(void* memory, std::size_t bytes) {
-  const RegisteredMemory::Pages pages = RegisteredMemory::of_process().add(memory, bytes);
+  const RegisteredMemory::Pages pages = only_errors([&] { return RegisteredMemory::of_process().add(memory, bytes); });
   return {pages.begin, pages.bytes};
 }
 

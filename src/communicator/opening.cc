@@ -2,9 +2,10 @@
 
 #include <future>
 #include <map>
-#include <string>
 #include <thread>
 
+#include "base/only_errors.h"
+#include "base/threads.h"
 #include "communicator/session.h"
 #include "tutti/error.h"
 
@@ -25,9 +26,21 @@ bool is_consequence(const std::exception_ptr& failure) {
 
 void Opening::run() noexcept {
   try {
-    session_ = open_();
+    session_ = only_errors(open_);
   } catch (...) {
     failure_ = std::current_exception();
+  }
+}
+
+void Opening::give_up(const Error& error) noexcept {
+  try {
+    if (parent_ != nullptr) {
+      parent_->fail(error);
+    } else if (give_up_) {
+      give_up_(error);
+    }
+  } catch (const std::exception&) {
+    // They cannot be told.
   }
 }
 
@@ -59,21 +72,21 @@ void open_all(const std::vector<std::shared_ptr<Opening>>& openings) {
   std::promise<bool> start;  // false: not all threads are there
   const std::shared_future<bool> started = start.get_future().share();
   try {
-    for (const auto& sequence : sequences) {
-      threads.emplace_back([&sequence, started = started] {
-        if (!started.get()) return;
-        for (Opening* opening : sequence) opening->run();
-      });
+    const auto open_in_turn = [](const std::vector<Opening*>& sequence) {
+      for (Opening* opening : sequence) opening->run();
+    };
+    for (std::size_t i = 1; i < sequences.size(); ++i) {
+      threads.push_back(start_thread("tutti-opening", "for each communicator that a group makes",
+                                     [&sequence = sequences[i], started, open_in_turn] {
+                                       if (started.get()) open_in_turn(sequence);
+                                     }));
     }
     start.set_value(true);
+    open_in_turn(sequences.front());
   } catch (const std::exception& error) {
     start.set_value(false);
-    const Error reason(ErrorCode::kSystem,
-                       std::string("cannot start a thread for each communicator that a group makes: ") + error.what() +
-                           "; raise the limit of processes (ulimit -u), or make fewer in one group");
-    for (const auto& [parent, sequence] : by_parent) {
-      if (parent != nullptr) parent->fail(reason);
-    }
+    const Error reason = as_error(error);
+    for (const auto& opening : openings) opening->give_up(reason);
     failure = std::make_exception_ptr(reason);
   }
   for (std::thread& thread : threads) thread.join();

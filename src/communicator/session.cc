@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/only_errors.h"
 #include "communicator/setup.h"
 #include "executor/waiter.h"
 #include "transport/shm/shm_endpoint.h"
@@ -75,9 +76,11 @@ Session::Session(Parts parts)
       if (writer != nullptr) writer->write_failure_soon();
     });
     context_.stalls().start();
-  } catch (...) {
+  } catch (const std::exception& exception) {
+    const Error error = as_error(exception);
+    if (!health_->failed()) context_.fail_locally(error);
     silence();
-    throw;
+    throw error;
   }
 }
 

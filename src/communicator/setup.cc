@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/only_errors.h"
 #include "base/setting_advice.h"
 #include "base/store_barrier.h"
 #include "base/text.h"
@@ -242,30 +243,58 @@ class EndOfOpening {
   OpeningWatch* opening_;  // null: this is the only rank, or it is over
 };
 
+// Those who have met this rank, or wait for it, hear why it cannot take part.
+void tell_others(const Session::Parts& parts, const Membership& membership, const Config& config,
+                 const Error& error) noexcept try {
+  if (parts.control == nullptr) return ControlPlane::complain(membership, config, error);
+  if (parts.health->failed()) return;
+  parts.health->fail(error.code(), error.what(), membership.rank);
+  parts.control->poison(ErrorCode::kRemote,
+                        fmt::format("{} cannot take part: {}", parts.control->describe(membership.rank), error.what()),
+                        membership.rank);
+} catch (const std::exception&) {
+  // They hear at least that it has gone.
+}
+
+// Tells those who wait for this rank that it does not come, if they can be found.
+void complain_of(const Error& error, const Options& options, const FindMembership& find_membership) noexcept try {
+  const Config readable = Config::readable(options.config);
+  Membership membership = find_membership(readable);
+  membership.name = options.name;
+  ControlPlane::complain(membership, readable, error);
+} catch (const std::exception&) {
+  // Nor does this rank know who it is.
+}
+
 }  // namespace
 
 void check_options(const Options& options) { check_duration(options.timeout, "Options::timeout", "0 is no limit"); }
 
-Config configure(const Options& options, const std::function<Membership(const Config&)>& find_membership) {
+Config configure(const Options& options, const FindMembership& find_membership) {
   try {
-    check_options(options);
-    const Config environment = Config::from_environment();
-    warn_of_environment(environment);
-    Config config = environment.with(options.config);
-    if (options.config.contains("TUTTI_DUMP_DIR") || options.config.contains("TUTTI_SOCKET_IFNAME")) {
-      warn_of_settings(config);
-    }
-    load_tuning(config.text(Setting::kTuningFile));
-    return config;
+    return only_errors([&] {
+      check_options(options);
+      const Config environment = Config::from_environment();
+      warn_of_environment(environment);
+      Config config = environment.with(options.config);
+      if (options.config.contains("TUTTI_DUMP_DIR") || options.config.contains("TUTTI_SOCKET_IFNAME")) {
+        warn_of_settings(config);
+      }
+      load_tuning(config.text(Setting::kTuningFile));
+      return config;
+    });
   } catch (const Error& error) {
-    try {
-      const Config readable = Config::readable(options.config);
-      Membership membership = find_membership(readable);
-      membership.name = options.name;
-      ControlPlane::complain(std::move(membership), readable, error);
-    } catch (const Error&) {
-      // Nor does this rank know who it is.
-    }
+    complain_of(error, options, find_membership);
+    throw;
+  }
+}
+
+Membership locate(const Config& config, const Options& options, const FindMembership& find_membership) {
+  try {
+    return only_errors([&] { return find_membership(config); });
+  } catch (const Error& error) {
+    // The system may have refused something this once. What the settings lack they still do.
+    if (error.code() == ErrorCode::kSystem) complain_of(error, options, find_membership);
     throw;
   }
 }
@@ -322,14 +351,15 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
   connect_everyone(parts);
 }
 
-std::unique_ptr<Session> open_session(Membership membership, const Config& config, const Options& options) {
+namespace {
+
+void set_up(Session::Parts& parts, Membership membership, const Config& config, const Options& options) {
   const auto start = Clock::now();
   // Takes some 10 ms where the process has threads already: meanwhile the ranks meet.
   const JoiningStoreBarrier joining;
   const Deadline deadline = meeting_deadline(config);
   membership.name = options.name;
 
-  Session::Parts parts;
   parts.tuning = load_tuning(config.text(Setting::kTuningFile));
   parts.health = std::make_unique<Health>(membership.ranks);
   parts.control = ControlPlane::meet(membership, config, *parts.health);
@@ -381,8 +411,25 @@ std::unique_ptr<Session> open_session(Membership membership, const Config& confi
   log_info("communicator \"{}\": rank {} of {} ready in {:.1f} ms ({})", options.name, membership.rank,
            membership.ranks, parts.setup_seconds * 1e3,
            counted(static_cast<std::uint64_t>(parts.layout.hosts), "host"));
-  opening.now();
-  return std::make_unique<Session>(std::move(parts));
+}
+
+}  // namespace
+
+std::unique_ptr<Session> open_session(const Membership& membership, const Config& config, const Options& options) {
+  Session::Parts parts;
+  bool ready = false;
+  try {
+    set_up(parts, membership, config, options);
+    ready = true;
+    return std::make_unique<Session>(std::move(parts));
+  } catch (const ToldFailure&) {
+    throw;
+  } catch (const std::exception& exception) {
+    const Error error = as_error(exception);
+    // A session that has its parts tells them itself.
+    if (!ready || parts.control != nullptr) tell_others(parts, membership, config, error);
+    throw ToldFailure(error);
+  }
 }
 
 }  // namespace tutti

@@ -45,9 +45,13 @@ struct Session::Parts {
 // Throws Error(kInvalidArgument) for options that no communicator can have.
 void check_options(const Options& options);
 
+using FindMembership = std::function<Membership(const Config&)>;
+
 // The environment's settings with those of the options on top. Throws Error(kInvalidSetting), or kInvalidArgument for
 // the other options, after telling those who wait for this rank where `find_membership` says that they are.
-Config configure(const Options& options, const std::function<Membership(const Config&)>& find_membership);
+Config configure(const Options& options, const FindMembership& find_membership);
+// What it says. Where the system refuses this rank something, those who wait for it are told, if a second try succeeds.
+Membership locate(const Config& config, const Options& options, const FindMembership& find_membership);
 
 // What a communicator hands on to those that are split off it.
 struct Heritage {
@@ -74,6 +78,6 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
 
 // Makes a communicator out of its members: they meet, find out which of them share memory, agree on what decides how
 // calls are run, and connect what is left. Collective; blocks until all are ready. Throws Error.
-std::unique_ptr<Session> open_session(Membership membership, const Config& config, const Options& options);
+std::unique_ptr<Session> open_session(const Membership& membership, const Config& config, const Options& options);
 
 }  // namespace tutti
