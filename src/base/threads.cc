@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/arithmetic.h"
 #include "base/blocked_signals.h"
 #include "base/system_error.h"
 
@@ -25,6 +26,7 @@ std::thread start_thread(const char* name, const std::string& purpose, std::func
   try {
     return std::thread([name, work = std::move(work)] {
       ::pthread_setname_np(::pthread_self(), name);
+      DefaultArithmetic::keep();
       work();
     });
   } catch (const std::system_error& error) {

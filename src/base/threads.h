@@ -6,7 +6,8 @@
 
 namespace tutti {
 
-// The one place where the library starts threads. The thread gets no signals (blocked_signals.h); the mask of the
+// The one place where the library starts threads. The thread gets no signals (blocked_signals.h), and computes in the
+// default floating-point mode, not in that of the calling thread; the mask of the
 // calling thread is the same afterwards, however this ends. `name`: for debuggers, at most 15 characters. `purpose`
 // names the thread in the error: "that waits for the other ranks". Throws Error(kSystem), which says which limits there
 // are.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/arithmetic.h"
 #include "communicator/vector_arguments.h"
 #include "transport/shm/registered_memory.h"
 #include "tutti/error.h"
@@ -16,7 +17,10 @@ namespace {
 
 constexpr double kTwoTo63 = 9'223'372'036'854'775'808.0;
 
-bool is_whole(double value) { return value == std::trunc(value) && value >= -kTwoTo63 && value < kTwoTo63; }
+bool is_whole(double value) {
+  const DefaultArithmetic arithmetic;  // it may be NaN
+  return value == std::trunc(value) && value >= -kTwoTo63 && value < kTwoTo63;
+}
 
 // How far a buffer with these blocks reaches.
 std::size_t elements_to_the_end(const BlockList& list) {

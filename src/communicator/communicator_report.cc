@@ -9,6 +9,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/arithmetic.h"
 #include "base/file_size_limit.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -82,6 +83,7 @@ CommunicatorReport::CommunicatorReport(Parts parts)
 std::string CommunicatorReport::to_json(std::string_view reason) const {
   using std::chrono::duration;
   using std::chrono::system_clock;
+  const DefaultArithmetic arithmetic;
   JsonWriter json;
   json.begin_object().field("tutti_report", kFormat).field("reason", reason);
   json.key("communicator").begin_object().field("name", parts_.self.name).field("id", id_).end_object();

@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/arithmetic.h"
 #include "base/log.h"
 #include "base/only_errors.h"
 #include "communicator/setup.h"
@@ -110,11 +111,13 @@ Heritage Session::heritage() const {
 }
 
 std::string Session::plan_text(Collective collective, std::size_t count, DataType type) const {
+  const DefaultArithmetic arithmetic;
   const char* transport = layout_.hosts == 1 ? "shm" : layout_.hosts == layout_.ranks ? "tcp" : "shm+tcp";
   return fmt::format("{} over {}", collectives_.algorithm(collective, count, type), transport);
 }
 
 Statistics Session::statistics() const {
+  const DefaultArithmetic arithmetic;
   Statistics statistics;
   collectives_.count_into(statistics);
   transfers_.count_into(statistics);

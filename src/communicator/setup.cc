@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/arithmetic.h"
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/only_errors.h"
@@ -273,6 +274,7 @@ void check_options(const Options& options) { check_duration(options.timeout, "Op
 Config configure(const Options& options, const FindMembership& find_membership) {
   try {
     return only_errors([&] {
+      const DefaultArithmetic arithmetic;
       check_options(options);
       const Config environment = Config::from_environment();
       warn_of_environment(environment);
@@ -354,6 +356,7 @@ void complete(Session::Parts& parts, const Config& config, const Options& option
 namespace {
 
 void set_up(Session::Parts& parts, Membership membership, const Config& config, const Options& options) {
+  const DefaultArithmetic arithmetic;  // what is measured and chosen must not depend on the caller's
   const auto start = Clock::now();
   // Takes some 10 ms where the process has threads already: meanwhile the ranks meet.
   const JoiningStoreBarrier joining;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/arithmetic.h"
 #include "base/log.h"
 #include "communicator/durations.h"
 #include "communicator/session.h"
@@ -59,6 +60,7 @@ void Session::end_failed_calls(Deadline deadline) {
 
 std::unique_ptr<Session> Session::shrink(milliseconds patience) {
   check_duration(patience, "the patience of shrink()", "0 takes those who have called it already");
+  const DefaultArithmetic arithmetic;
   context_.check_usable("shrink");
   Options options = options_;
   options.name = name();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/arithmetic.h"
 #include "base/log.h"
 #include "communicator/setup.h"
 #include "communicator/split_exchange.h"
@@ -170,6 +171,7 @@ class Split {
 }  // namespace
 
 std::unique_ptr<Session> split_session(Session& parent, int color, int key, const Options& options) {
+  const DefaultArithmetic arithmetic;
   return Split(parent, color, key, options).run();
 }
 

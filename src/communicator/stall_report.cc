@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/arithmetic.h"
+
 namespace tutti {
 namespace {
 
@@ -17,6 +19,7 @@ constexpr std::size_t kMostBytes = 600;
 constexpr int kMostNamed = 3;  // with host and process
 
 std::string time_text(std::uint32_t ms) {
+  const DefaultArithmetic arithmetic;
   return ms < 9'950 ? fmt::format("{:.1f} s", ms / 1000.0) : fmt::format("{} s", (ms + 500) / 1000);
 }
 

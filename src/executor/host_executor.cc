@@ -7,6 +7,7 @@
 #include <chrono>
 #include <limits>
 
+#include "base/arithmetic.h"
 #include "executor/output_notice.h"
 #include "executor/step_execution.h"
 #include "executor/straight_line.h"
@@ -372,6 +373,7 @@ void HostExecutor::look_at_distance(std::uint64_t sequence) {
   const auto begin = std::chrono::steady_clock::now();
   const std::uint64_t begun = observe(*endpoint.long_call_in);  // noted by watch_distances() at the peer
   finish_loads();
+  const DefaultArithmetic arithmetic;
   const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
   if (begun != sequence) return;
   looked_at_ = -1;

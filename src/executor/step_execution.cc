@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/arithmetic.h"
 #include "executor/output_notice.h"
 #include "reduce/copy.h"
 #include "transport/messages.h"
@@ -282,6 +283,7 @@ void StepExecution::compute() {
   if (writes_in_place_) write_targets();
   if (stores_ == StoreKind::kStreaming || own_stores_ == StoreKind::kStreaming) finish_streaming_stores();
   if (!measured) return;
+  const DefaultArithmetic arithmetic;
   const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
   target_stores().note(bytes_, time.count());
 }

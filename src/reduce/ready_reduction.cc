@@ -17,6 +17,7 @@ ReadyReduction::ReadyReduction(const Reduction& reduction, int sources)
   pass_ = plan.pass;
   pass_.divisor = plan.divisor;
   kernel_ = (*plan.combine)[sources];
+  with_floats_ = computes_with_floats(reduction);
 }
 
 }  // namespace tutti

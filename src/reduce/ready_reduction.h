@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "base/arithmetic.h"
 #include "reduce/kernels.h"
 #include "reduce/reduce.h"
 
@@ -24,12 +25,15 @@ class ReadyReduction {
     pass_.sources = sources;
     pass_.dst = dst;
     pass_.elements = elements * lanes_;
+    if (!with_floats_) return kernel_(pass_);
+    const DefaultArithmetic arithmetic;
     kernel_(pass_);
   }
 
  private:
   int sources_ = 0;
   bool last_ = false;
+  bool with_floats_ = false;
   std::size_t lanes_ = 1;  // of the kernel, for an element
   Kernel kernel_ = nullptr;
   Pass pass_;

@@ -1,7 +1,9 @@
 #include "reduce/reduce.h"
 
 #include <cassert>
+#include <optional>
 
+#include "base/arithmetic.h"
 #include "reduce/block_tree.h"
 #include "reduce/copy.h"
 #include "reduce/plan.h"
@@ -18,6 +20,12 @@ void copy(const void* source, void* dst, std::size_t bytes, StoreKind stores) {
 bool first_changes(ReduceOp op) { return op.kind() == ReduceOp::Kind::kPreMulSum && op.scalar() != 1.0; }
 
 bool last_changes(ReduceOp op, int ranks) { return op.kind() == ReduceOp::Kind::kAvg && ranks != 1; }
+
+bool computes_with_floats(const Reduction& reduction) {
+  const ReduceOp::Kind kind = reduction.op.kind();
+  if (!is_floating(reduction.type)) return reduction.last && last_changes(reduction.op, reduction.ranks);
+  return kind != ReduceOp::Kind::kMin && kind != ReduceOp::Kind::kMax;
+}
 
 void reduce(const Reduction& requested, const void* const* sources, int source_count, int mapped_source, void* dst,
             void* dst2, std::size_t elements, StoreKind stores, StoreKind first_stores) {
@@ -39,6 +47,8 @@ void reduce(const Reduction& requested, const void* const* sources, int source_c
     return;
   }
 
+  std::optional<DefaultArithmetic> arithmetic;
+  if (computes_with_floats(reduction)) arithmetic.emplace();
   ReductionPlan plan(reduction, source_count, mapped_source);
   if (plan.single_pass(source_count)) {
     Pass& pass = plan.pass;

@@ -16,8 +16,8 @@ namespace tutti {
 // too: it does not matter whether one pass or two make a sum and map it. The input map's product is always rounded,
 // because some ranks use it at once and others receive it.
 //
-// Results are the same bits on every processor: NaNs that an operation makes or passes on are canonical. One source
-// without maps is copied as it is.
+// Results are the same bits on every processor, and in threads of every floating-point mode, whose flags stay as they
+// are: NaNs that an operation makes or passes on are canonical. One source without maps is copied as it is.
 //
 // Any thread; never blocks, never allocates. Sources may be misaligned, but are multiples of the element size apart
 // from an element-aligned address. dst and dst2 may equal a source exactly; any other overlap is undefined.
@@ -42,6 +42,9 @@ void reduce(const Reduction& reduction, const void* const* sources, int source_c
 // dst = output_map(input_map(source)) with the maps that are asked for; a plain copy when neither changes anything.
 void map_elements(const Reduction& reduction, bool first, const void* source, void* dst, std::size_t elements,
                   StoreKind stores = StoreKind::kOrdinary);
+
+// Whether floats are computed with, so that it matters how a thread does that. (Extremes are found on the bits.)
+bool computes_with_floats(const Reduction& reduction);
 
 // Whether `first` or `last` changes values for this op and type: avg and pre_mul_sum with a factor other than one.
 bool first_changes(ReduceOp op);
