@@ -146,7 +146,7 @@ bool PointToPoint::is_full(int peer) {
 }
 
 bool PointToPoint::is_in_vain(const Transfer& transfer, bool sending) {
-  if (sending || transfer.matched) return true;
+  if (sending || transfer.matched || peek(gave_up_) != 0) return true;
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     if (transfer.peer != kAnySource && rank != static_cast<std::size_t>(transfer.peer)) continue;
     Peer* const peer = peers_[rank].load(std::memory_order_acquire);  // stored by peer_state()
@@ -309,6 +309,7 @@ void PointToPoint::withdraw(Transfer& transfer) {
   // The locks may be held for ever by a thread that is not here; and nothing was begun.
   if (health_.used_after_fork()) return;
   unannounced_.leave(transfer);
+  if (transfer.place.order == &unmatched_) note(gave_up_, 1);  // before a later receive is next
   unmatched_.leave(transfer);
   if (transfer.peer == kAnySource) return;
   Peer* const peer =
@@ -376,8 +377,8 @@ bool PointToPoint::match(Peer& peer, int rank, Transfer& transfer) {
   const auto type = static_cast<DataType>(announced.type);
   const bool fits = transfer.probes || (announced.count <= transfer.count && type == transfer.type);
   const bool here = found->early != nullptr || announced.count * element_size(type) <= kMostEnclosed;
-  // After a failure nobody sends the rest.
-  if (health_.failed() && !(fits && here)) return false;
+  // After a failure nobody sends the rest. Nor is it certain whose message this is, once an earlier receive gave up.
+  if (health_.failed() && (!(fits && here) || peek(gave_up_) != 0)) return false;
   if (!unmatched_.is_next(transfer, rank)) return false;
   unmatched_.leave(transfer);
   transfer.peer = rank;

@@ -127,6 +127,7 @@ class PointToPoint {
   std::vector<std::atomic<Peer*>> peers_;  // by rank, the own one included; null until needed
   IssueOrder unannounced_;                 // sends
   IssueOrder unmatched_;                   // receives
+  Word gave_up_{0};                        // a receive was withdrawn before it had a message
   Word first_source_{0};                   // where a receive from any source looks first: after the last one found
 };
 

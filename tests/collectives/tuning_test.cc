@@ -90,7 +90,7 @@ TEST(TuningFile, IsRefusedWithFileFieldAndWhatIsAllowed) {
       {R"({"tutti_tuning":1,"choices":[
          {"collective":"barrier","ranks":2,"hosts":1,"from_bytes":0,"algorithm":"one_shot"},
          {"collective":"barrier","ranks":2,"hosts":1,"from_bytes":0,"algorithm":"dissemination"}]})",
-       "choices has two for barrier of 2 ranks on 1 hosts from 0 bytes"},
+       "choices has two for barrier of 2 ranks on 1 host from 0 bytes"},
       {std::string(200, '['), "it is no JSON"},
   };
   for (const auto& [text, words] : wrong) {

@@ -271,10 +271,12 @@ class Worker {
     if (made) others_.emplace(name, std::move(*made));
   }
   // Two splits in one group.
+  // Communicators of two parents: those are opened at the same time, all but one in threads.
   void split_together(const std::string&) {
+    auto other = world().split(0, 0);
     Group group;
     const auto first = world().split(0, 0);
-    const auto second = world().split(world().rank(), 0);
+    const auto second = other->split(world().rank(), 0);
     group.end();
   }
   // No more threads from now on: there is no room for their stacks.
