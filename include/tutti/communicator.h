@@ -7,19 +7,31 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "tutti/error.h"
 #include "tutti/export.h"
+#include "tutti/requirements.h"  // first
 #include "tutti/stream.h"
 #include "tutti/types.h"
 #include "tutti/unique_id.h"
 #include "tutti/work.h"
 
 namespace tutti {
+
+namespace detail {
+
+// A contiguous range of elements whose number is known.
+template <class R>
+concept Buffer =
+    std::ranges::contiguous_range<std::remove_reference_t<R>> && std::ranges::sized_range<std::remove_reference_t<R>>;
+
+}  // namespace detail
 
 struct Options {
   // Appears in every message about this communicator.
@@ -171,8 +183,8 @@ class TUTTI_API Communicator {
                     std::span<const std::size_t> output_counts, std::span<const std::size_t> output_offsets,
                     DataType type, Stream stream = {});
 
-  // Matches in issue order per (sender, receiver, tag). Returns when the receiver has taken the message. Waits also while
-  // 65,536 earlier messages to that rank have no receive yet, of whatever tags.
+  // Matches in issue order per (sender, receiver, tag). Returns when the receiver has taken the message. Waits also
+  // while 65,536 earlier messages to that rank have no receive yet, of whatever tags.
   Work send(const void* input, std::size_t count, DataType type, int to, int tag = 0, Stream stream = {});
   // from: a rank or kAnySource. Work::source() is the sender. Type must be the sender's; the buffer may be longer than
   // the message: count is how many elements it has room for, Work::count() how many came. A message that is longer
@@ -185,6 +197,47 @@ class TUTTI_API Communicator {
   // probe blocks until there is one; try_probe does not: nothing is there yet.
   Message probe(int from, int tag = 0);
   std::optional<Message> try_probe(int from, int tag = 0);
+
+  // The same calls for whatever is a contiguous range of elements: std::vector, std::array, arrays, std::span of const
+  // and other elements, views of them. Both buffers have the same type of elements, one of DataTypeOf. A bool is
+  // reduced by kMin (all), kMax (any), kBand, kBor or kBxor.
+  template <detail::Buffer Input, detail::Buffer Output>
+  Work all_reduce(Input&& input, Output&& output, ReduceOp op = kSum, Stream stream = {});
+  // In place.
+  template <detail::Buffer Data>
+  Work all_reduce(Data&& data, ReduceOp op = kSum, Stream stream = {});
+  template <detail::Buffer Input, detail::Buffer Output>
+  Work all_gather(Input&& input, Output&& output, Stream stream = {});
+  template <detail::Buffer Input, detail::Buffer Output>
+  Work reduce_scatter(Input&& input, Output&& output, ReduceOp op = kSum, Stream stream = {});
+  template <detail::Buffer Data>
+  Work broadcast(Data&& data, int root, Stream stream = {});
+  template <detail::Buffer Input, detail::Buffer Output>
+  Work reduce(Input&& input, Output&& output, ReduceOp op, int root, Stream stream = {});
+  // In place: the result takes the place of the root's contribution.
+  template <detail::Buffer Data>
+  Work reduce(Data&& data, ReduceOp op, int root, Stream stream = {});
+  template <detail::Buffer Input, detail::Buffer Output>
+  Work gather(Input&& input, Output&& output, int root, Stream stream = {});
+  template <detail::Buffer Input, detail::Buffer Output>
+  Work scatter(Input&& input, Output&& output, int root, Stream stream = {});
+  template <detail::Buffer Input, detail::Buffer Output>
+  Work all_to_all(Input&& input, Output&& output, Stream stream = {});
+  template <detail::Buffer Input, detail::Buffer Output>
+  Work all_gather_v(Input&& input, Output&& output, std::span<const std::size_t> counts,
+                    std::span<const std::size_t> offsets = {}, Stream stream = {});
+  template <detail::Buffer Input, detail::Buffer Output>
+  Work reduce_scatter_v(Input&& input, Output&& output, std::span<const std::size_t> counts,
+                        std::span<const std::size_t> offsets = {}, ReduceOp op = kSum, Stream stream = {});
+  template <detail::Buffer Input, detail::Buffer Output>
+  Work all_to_all_v(Input&& input, std::span<const std::size_t> input_counts,
+                    std::span<const std::size_t> input_offsets, Output&& output,
+                    std::span<const std::size_t> output_counts, std::span<const std::size_t> output_offsets,
+                    Stream stream = {});
+  template <detail::Buffer Input>
+  Work send(Input&& input, int to, int tag = 0, Stream stream = {});
+  template <detail::Buffer Output>
+  Work recv(Output&& output, int from, int tag = 0, Stream stream = {});
 
   template <class T>
   Work all_reduce(std::span<const T> input, std::span<T> output, ReduceOp op = kSum, Stream stream = {});

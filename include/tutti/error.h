@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tutti/export.h"
+#include "tutti/requirements.h"  // first
 
 namespace tutti {
 

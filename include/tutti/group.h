@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "tutti/export.h"
+#include "tutti/requirements.h"  // first
 #include "tutti/stream.h"
 #include "tutti/work.h"
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "tutti/export.h"
+#include "tutti/requirements.h"  // first
 
 namespace tutti {
 

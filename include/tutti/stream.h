@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tutti/export.h"
+#include "tutti/requirements.h"  // first
 
 namespace tutti {
 

@@ -8,4 +8,5 @@
 #include "tutti/stream.h"
 #include "tutti/types.h"
 #include "tutti/unique_id.h"
+#include "tutti/version.h"
 #include "tutti/work.h"

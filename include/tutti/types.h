@@ -1,7 +1,11 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
+
+#include "tutti/requirements.h"  // first
 
 namespace tutti {
 
@@ -54,39 +58,23 @@ struct Float8E5M2 {
   std::uint8_t bits;
 };
 
+// The element type that stands for a type of C++: every integer type by its size and sign, so `long` and `long long`
+// too; `char`, `bool` and std::byte are bytes without or with the sign that the platform gives them.
 template <class T>
 struct DataTypeOf;
-template <>
-struct DataTypeOf<std::int8_t> {
-  static constexpr DataType value = DataType::kI8;
+template <std::integral T>
+requires(sizeof(T) <= 8) struct DataTypeOf<T> {
+ private:
+  static constexpr int size_place = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+
+ public:
+  static constexpr DataType value = static_cast<DataType>(2 * size_place + (std::is_signed_v<T> ? 0 : 1));
 };
+static_assert(DataTypeOf<std::int8_t>::value == DataType::kI8 && DataTypeOf<std::uint64_t>::value == DataType::kU64);
+static_assert(DataTypeOf<std::uint16_t>::value == DataType::kU16 && DataTypeOf<std::int32_t>::value == DataType::kI32);
 template <>
-struct DataTypeOf<std::uint8_t> {
+struct DataTypeOf<std::byte> {
   static constexpr DataType value = DataType::kU8;
-};
-template <>
-struct DataTypeOf<std::int16_t> {
-  static constexpr DataType value = DataType::kI16;
-};
-template <>
-struct DataTypeOf<std::uint16_t> {
-  static constexpr DataType value = DataType::kU16;
-};
-template <>
-struct DataTypeOf<std::int32_t> {
-  static constexpr DataType value = DataType::kI32;
-};
-template <>
-struct DataTypeOf<std::uint32_t> {
-  static constexpr DataType value = DataType::kU32;
-};
-template <>
-struct DataTypeOf<std::int64_t> {
-  static constexpr DataType value = DataType::kI64;
-};
-template <>
-struct DataTypeOf<std::uint64_t> {
-  static constexpr DataType value = DataType::kU64;
 };
 template <>
 struct DataTypeOf<Float16> {

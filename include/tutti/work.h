@@ -9,6 +9,7 @@
 
 #include "tutti/error.h"
 #include "tutti/export.h"
+#include "tutti/requirements.h"  // first
 
 namespace tutti {
 

@@ -1,0 +1,7 @@
+#include "tutti/version.h"
+
+namespace tutti {
+
+int version() noexcept { return TUTTI_VERSION; }
+
+}  // namespace tutti
