@@ -38,16 +38,19 @@ endfunction()
 
 # A test executable, run by ctest as a whole (thousands of cases as processes of their own would cost minutes):
 #   tutti_test(NAME SOURCES file… DEPENDS component… [LIBRARIES target…] [LABELS label…] [SHARDS n] [TIMEOUT seconds]
-#              [OPTIMIZED])
+#              [OPTIMIZED] [ONE_THREAD])
 # Labels: fast (the default; also run under sanitizers), process (starts processes or namespaces), soak. SHARDS splits
 # the cases of a long executable over n processes. OPTIMIZED: it computes for long itself; most others keep the compiler
-# busy for longer than they run. Results lie in test-results/, where scripts/test counts the cases.
+# busy for longer than they run. ONE_THREAD: the thread sanitizer has nothing to find in it. Results lie in test-results/, where scripts/test counts the cases.
 function(tutti_test name)
-  cmake_parse_arguments(arg "OPTIMIZED" "SHARDS;TIMEOUT" "SOURCES;DEPENDS;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED;ONE_THREAD" "SHARDS;TIMEOUT" "SOURCES;DEPENDS;LIBRARIES;LABELS" ${ARGN})
   if(NOT arg_LABELS)
     set(arg_LABELS fast)
   endif()
   if(TUTTI_SANITIZE AND NOT "fast" IN_LIST arg_LABELS)
+    return()
+  endif()
+  if(TUTTI_SANITIZE MATCHES thread AND arg_ONE_THREAD)
     return()
   endif()
   if(NOT arg_SHARDS)
