@@ -87,6 +87,7 @@ void require_op(ReduceOp op) {
 
 template <class T>
 Work Communicator::all_reduce(std::span<const T> input, std::span<T> output, ReduceOp op, Stream stream) {
+  detail::require_op<T>(op);
   detail::require_size(output.size(), input.size(), "all_reduce: output");
   return all_reduce(input.data(), output.data(), input.size(), data_type_of<T>, op, stream);
 }
@@ -99,6 +100,7 @@ Work Communicator::all_gather(std::span<const T> input, std::span<T> output, Str
 
 template <class T>
 Work Communicator::reduce_scatter(std::span<const T> input, std::span<T> output, ReduceOp op, Stream stream) {
+  detail::require_op<T>(op);
   detail::require_size(input.size(), output.size() * static_cast<std::size_t>(ranks()), "reduce_scatter: input");
   return reduce_scatter(input.data(), output.data(), output.size(), data_type_of<T>, op, stream);
 }
@@ -110,6 +112,7 @@ Work Communicator::broadcast(std::span<T> data, int root, Stream stream) {
 
 template <class T>
 Work Communicator::reduce(std::span<const T> input, std::span<T> output, ReduceOp op, int root, Stream stream) {
+  detail::require_op<T>(op);
   if (rank() == root) detail::require_size(output.size(), input.size(), "reduce: output");
   return reduce(input.data(), output.data(), input.size(), data_type_of<T>, op, root, stream);
 }
@@ -148,6 +151,7 @@ Work Communicator::all_gather_v(std::span<const T> input, std::span<T> output, s
 template <class T>
 Work Communicator::reduce_scatter_v(std::span<const T> input, std::span<T> output, std::span<const std::size_t> counts,
                                     std::span<const std::size_t> offsets, ReduceOp op, Stream stream) {
+  detail::require_op<T>(op);
   detail::require_blocks(input.size(), counts, offsets, ranks(), "reduce_scatter_v: input");
   detail::require_size(output.size(), counts[static_cast<std::size_t>(rank())], "reduce_scatter_v: output");
   return reduce_scatter_v(input.data(), output.data(), counts, offsets, data_type_of<T>, op, stream);
@@ -177,7 +181,6 @@ Work Communicator::recv(std::span<T> output, int from, int tag, Stream stream) {
 template <detail::Buffer Input, detail::Buffer Output>
 Work Communicator::all_reduce(Input&& input, Output&& output, ReduceOp op, Stream stream) {
   using T = detail::ElementOf<Input>;
-  detail::require_op<T>(op);
   return all_reduce<T>(detail::input_span(input), detail::output_span<T>(output), op, stream);
 }
 
@@ -195,7 +198,6 @@ Work Communicator::all_gather(Input&& input, Output&& output, Stream stream) {
 template <detail::Buffer Input, detail::Buffer Output>
 Work Communicator::reduce_scatter(Input&& input, Output&& output, ReduceOp op, Stream stream) {
   using T = detail::ElementOf<Input>;
-  detail::require_op<T>(op);
   return reduce_scatter<T>(detail::input_span(input), detail::output_span<T>(output), op, stream);
 }
 
@@ -209,7 +211,6 @@ Work Communicator::broadcast(Data&& data, int root, Stream stream) {
 template <detail::Buffer Input, detail::Buffer Output>
 Work Communicator::reduce(Input&& input, Output&& output, ReduceOp op, int root, Stream stream) {
   using T = detail::ElementOf<Input>;
-  detail::require_op<T>(op);
   return reduce<T>(detail::input_span(input), detail::output_span<T>(output), op, root, stream);
 }
 
@@ -247,7 +248,6 @@ template <detail::Buffer Input, detail::Buffer Output>
 Work Communicator::reduce_scatter_v(Input&& input, Output&& output, std::span<const std::size_t> counts,
                                     std::span<const std::size_t> offsets, ReduceOp op, Stream stream) {
   using T = detail::ElementOf<Input>;
-  detail::require_op<T>(op);
   return reduce_scatter_v<T>(detail::input_span(input), detail::output_span<T>(output), counts, offsets, op, stream);
 }
 

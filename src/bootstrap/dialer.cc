@@ -107,8 +107,11 @@ void Dialer::challenged(std::size_t which, Challenge::Outcome outcome) {
   if (outcome.code == ErrorCode::kUnauthorized || outcome.code == ErrorCode::kMismatch) {
     outcome_.rejected = true;
     outcome_.code = outcome.code;
-    // Another program may get the port of a peer that is gone.
-    if (!outcome.proven) ++strangers_;
+  }
+  // Another program may get the port of a peer that is gone. One that stands before a peer may give way to it.
+  if (!outcome.proven && (outcome.code == ErrorCode::kUnauthorized || outcome.code == ErrorCode::kMismatch ||
+                          outcome.code == ErrorCode::kUnsupported)) {
+    ++strangers_;
   }
   failed(which, outcome.trouble, false);
 }

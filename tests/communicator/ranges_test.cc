@@ -102,6 +102,7 @@ TEST(Ranges, HoldEveryIntegerTypeOfTheLanguage_B10) {
     EXPECT_TRUE(any[0]);
     EXPECT_FALSE(any[1]);
     EXPECT_THROW(world.all_reduce(any, kSum), Error) << "its result may be no bool";
+    EXPECT_THROW(world.all_reduce(std::span<const bool>(any), std::span<bool>(any), kSum), Error);
     std::byte bytes[1] = {std::byte(world.rank() + 1)};
     world.all_reduce(bytes, kBor);
     EXPECT_EQ(bytes[0], std::byte{3});

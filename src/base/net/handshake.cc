@@ -158,7 +158,9 @@ void ClientHandshake::read_type(std::uint8_t type) {
     step_ = Step::kAccept;
     expect(kMacBytes);
   } else {
-    fail(ErrorCode::kUnauthorized, "the other side does not speak this protocol: another program listens there");
+    fail(ErrorCode::kUnsupported,
+         "what answers does not speak this protocol: another program listens there, or a proxy whose target is not "
+         "there");
   }
 }
 
