@@ -230,6 +230,35 @@ TEST_F(Launch, AHelperThatInheritsARanksVariablesIsToldSo_F86) {
   }
 }
 
+// A proxy that answers in its own words as long as its target is not there.
+TEST_F(Launch, AProxyThatAnswersForAMissingRootIsTriedAgain_F97) {
+  if (!is_there("python3")) GTEST_SKIP() << "there is no python3 to play the proxy";
+  const std::string proxy_text =
+      "import socket, time\n"
+      "s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+      "s.bind(('127.0.0.1', " +
+      std::string(kMeetingPort) +
+      ")); s.listen(64); print('listening', flush=True)\n"
+      "end = time.time() + 4\n"
+      "while time.time() < end:\n"
+      "  c, _ = s.accept(); c.sendall(b'HTTP/1.1 503 Service Unavailable\\r\\n\\r\\n'); c.close()\n";
+  ChildProcess proxy({.command = {"python3", "-c", proxy_text}, .place = place()});
+  ASSERT_TRUE(proxy.wait_for_line("listening", kPatience)) << proxy.text();
+  const auto rank = [this](int number) {
+    Environment variables = by_hand(number, 2);
+    variables["TUTTI_STALL_WARNING"] = "1";
+    return Program{.command = worker({"join", "sums:100", "destroy"}), .environment = variables, .place = place()};
+  };
+  ChildProcess one(rank(1));
+  EXPECT_TRUE(one.wait_for_text("another program listens there, or a proxy", kPatience)) << one.text();
+  // Longer than a refusal of the root would be doubted.
+  ASSERT_TRUE(proxy.wait(kPatience));
+  ChildProcess zero(rank(0));
+  EXPECT_TRUE(zero.wait(kPatience) && one.wait(kPatience));
+  EXPECT_EQ(zero.code(), 0) << zero.text();
+  EXPECT_EQ(one.code(), 0) << one.text();
+}
+
 void limit_descriptors(rlim_t soft, rlim_t hard) {
   const rlimit limit{soft, hard};
   ::setrlimit(RLIMIT_NOFILE, &limit);
