@@ -15,7 +15,8 @@ int main() {
     world.all_reduce(std::span<const float>(mine), std::span<float>(sum));
     const float expected = static_cast<float>(world.ranks() * (world.ranks() + 1) / 2);
     if (world.rank() == 0) {
-      std::printf("%d ranks on %d hosts: the sum is %g, by %s\n", world.ranks(), world.hosts(), sum[0],
+      std::printf("%d rank%s on %d host%s: the sum is %g, by %s\n", world.ranks(), world.ranks() == 1 ? "" : "s",
+                  world.hosts(), world.hosts() == 1 ? "" : "s", sum[0],
                   world.plan("all_reduce", sum.size(), tutti::DataType::kF32).c_str());
     }
     return sum.front() == expected && sum.back() == expected ? 0 : 1;
