@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "perf/names.h"
+#include "tutti/version.h"
 
 namespace tutti::perf {
 namespace {
@@ -39,6 +40,17 @@ void parse_root(const std::string& text, Options& options) {
   throw CLI::ValidationError("-r", "'" + text + "' is no root; write a rank or all");
 }
 
+// CLI11's own validators name the smallest and the largest number of the type, which has hundreds of digits.
+CLI::Validator at_least(int least) {
+  return CLI::Validator(
+      [least](const std::string& text) {
+        int value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value >= least) return std::string();
+        return "must be a whole number from " + std::to_string(least) + " on, not \"" + text + "\"";
+      },
+      "");
+}
+
 }  // namespace
 
 int parse_options(int argc, const char* const* argv, Options& options) {
@@ -56,25 +68,26 @@ int parse_options(int argc, const char* const* argv, Options& options) {
                          {"-D,--device_implementation", 0, 0},
                          {"-V,--device_cta_count", 16, 16}};
 
+  app.set_version_flag("--version", std::string("tutti ") + std::to_string(TUTTI_VERSION_MAJOR) + "." +
+                                        std::to_string(TUTTI_VERSION_MINOR) + "." +
+                                        std::to_string(TUTTI_VERSION_PATCH));
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // as getopt
   app.add_option("-b,--minbytes", min_bytes, "smallest size (32M)");
   app.add_option("-e,--maxbytes", max_bytes, "largest size (32M)");
   app.add_option("-i,--stepbytes", step_bytes, "step between sizes (1M)");
   app.add_option("-f,--stepfactor", options.step_factor, "factor between sizes instead of a step (off)");
-  app.add_option("-n,--iters", options.iterations, "iterations (20)")->check(CLI::PositiveNumber);
-  app.add_option("-w,--warmup_iters", options.warmup_iterations, "iterations before them (1)")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("-m,--agg_iters", options.aggregated, "calls in one iteration (1)")->check(CLI::PositiveNumber);
-  app.add_option("-N,--run_cycles", options.run_cycles, "times the table is run, 0 for ever (1)")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("-n,--iters", options.iterations, "iterations (20)")->check(at_least(1));
+  app.add_option("-w,--warmup_iters", options.warmup_iterations, "iterations before them (1)")->check(at_least(0));
+  app.add_option("-m,--agg_iters", options.aggregated, "calls in one iteration (1)")->check(at_least(1));
+  app.add_option("-N,--run_cycles", options.run_cycles, "times the table is run, 0 for ever (1)")->check(at_least(0));
   app.add_option("-c,--check", options.checks, "check iterations before the measured ones, 0 checks nothing (1)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   app.add_option("-o,--op", op, "sum prod min max avg mulsum, band bor bxor, or all (sum)");
   app.add_option("-d,--datatype", type, "int8 uint8 int16 … half bfloat16 float double f8e4m3 f8e5m2, or all (float)");
   app.add_option("-r,--root", root, "root rank, or all (0)");
   app.add_option("-z,--blocking", options.blocking, "1: barrier after each iteration (0)")->check(CLI::Range(0, 3));
   app.add_option("-T,--timeout", options.timeout_s, "end when a call takes longer than this many seconds (off)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   app.add_option("-C,--report_cputime", options.cpu_time, "CPU time of the calling thread instead of time (0)");
   app.add_option("-S,--report_timestamps", options.timestamps, "a column with the time of day (0)");
   app.add_option("-J,--output_file", options.json_file, "write the results as JSON too");
@@ -85,14 +98,14 @@ int parse_options(int argc, const char* const* argv, Options& options) {
       ->check(CLI::Range(0, 4096));
   app.add_option("-I,--per_iter_timing", options.per_iteration, "columns with the spread of the iterations (0)");
   app.add_option("-K,--per_iter_skip", options.per_iteration_skip, "iterations that these columns leave out (0)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   app.add_option("-t,--nthreads", options.threads, "ranks in this process, as threads (1)")->check(CLI::Range(1, 4096));
   app.add_option("-p,--parallel_init", parallel_init, "no effect: ranks of a process always start together");
   app.add_option("--touch", options.touch, "rewrite inputs and read outputs between calls, outside the clock (1)");
   app.add_option("--buffers", buffers, "private, library: memory from tutti::allocate, or registered (private)")
       ->check(CLI::IsMember({"private", "library", "registered"}));
   app.add_option("--single", options.single_calls, "single calls that are timed apart, 0 none (what 0.1 s gives)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   app.add_option("--granule", options.granule_bytes, "divided buffers are rounded to blocks of so many bytes (16)")
       ->check(CLI::Range(1, 4096));
   app.add_option("--plot", options.plot_file, "draw time and bus bandwidth against size, as SVG");

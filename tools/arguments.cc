@@ -8,7 +8,17 @@
 namespace tutti {
 
 Arguments::Arguments(std::span<const std::string_view> arguments, std::string_view command, std::string_view usage)
-    : left_(arguments.begin(), arguments.end()), command_(command), usage_(usage) {}
+    : command_(command), usage_(usage) {
+  for (const std::string_view word : arguments) {
+    const std::size_t equals = word.find('=');
+    if (!word.starts_with("--") || equals == std::string_view::npos) {
+      left_.push_back(word);
+      continue;
+    }
+    left_.push_back(word.substr(0, equals));
+    left_.push_back(word.substr(equals + 1));
+  }
+}
 
 bool Arguments::flag(std::string_view name) {
   const auto at = std::find(left_.begin(), left_.end(), name);

@@ -12,6 +12,7 @@ namespace tutti {
 // Error(kInvalidArgument) that shows the usage.
 class Arguments {
  public:
+  // "--name=value" is "--name value".
   Arguments(std::span<const std::string_view> arguments, std::string_view command, std::string_view usage);
 
   // Whether "--name" is there.

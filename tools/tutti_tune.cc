@@ -1,12 +1,15 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "arguments.h"
@@ -39,6 +42,24 @@ struct Request {
   double seconds = 0.05;  // a size
 };
 
+// Before anything is measured: minutes must not be lost for a file that cannot be written.
+void check_place(const std::string& file) {
+  if (file.empty()) return;
+  const std::filesystem::path path(file);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::error_code failure;
+  if (std::filesystem::is_directory(path, failure)) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("-o {}: that is a directory; name a file", file));
+  }
+  if (!std::filesystem::is_directory(folder, failure)) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("-o {}: there is no directory {}", file, folder.string()));
+  }
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("-o {}: cannot write in {}: {}", file, folder.string(),
+                                                         std::generic_category().message(errno)));
+  }
+}
+
 Request parse(std::span<const std::string_view> words) {
   Arguments arguments(words, kTuneCommand.name, kTuneCommand.usage);
   Request request;
@@ -48,6 +69,7 @@ Request parse(std::span<const std::string_view> words) {
   request.largest = std::size_t{1} << arguments.number("--largest-power", 3, 28).value_or(24);
   request.seconds = static_cast<double>(arguments.number("--ms", 1, 10'000).value_or(50)) / 1e3;
   arguments.done();
+  check_place(request.file);
   return request;
 }
 
