@@ -19,6 +19,14 @@
 namespace tutti {
 namespace {
 
+// Values may change while they are read: they are only values. To the thread sanitizer that is a race all the same.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kMayChange = false;
+#else
+constexpr bool kMayChange = true;
+#endif
+constexpr const char* kWhyNot = "the thread sanitizer reports the values that change while they are read";
+
 constexpr std::uint32_t kWindow = 4;
 constexpr std::size_t kRing = 1 << 16;
 constexpr std::uint64_t kSignature = 0x5157;
@@ -82,6 +90,7 @@ struct Shared {
 class ChangingLines : public testing::TestWithParam<std::tuple<const char*, std::size_t>> {};
 
 TEST_P(ChangingLines, OfACollectiveAreUsedAsTheyWereChecked_D9) {
+  if (!kMayChange) GTEST_SKIP() << kWhyNot;
   const auto& [algorithm, count] = GetParam();
   static const Placement placement(2);
   Plan plan(*find_algorithm(Collective::kAllReduce, algorithm), placement.layout(0));
@@ -143,6 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, ChangingLines,
                          });
 
 TEST(ChangingTransfers, AreUsedAsTheyWereChecked_D9) {
+  if (!kMayChange) GTEST_SKIP() << kWhyNot;
   constexpr std::size_t kBytes = 3000;
   std::array<Shared, PointToPoint::kConnections> shared;
   const auto u8 = static_cast<std::uint64_t>(DataType::kU8);
