@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <initializer_list>
+
 namespace tutti {
 
 // Keeps signals from the calling thread while it lives, and from threads that are started meanwhile: they are for the
