@@ -147,6 +147,11 @@ TEST_F(Manners, TheLimitOnDescriptorsIsRaisedNoFurtherThanNeeded_F95) {
       std::ifstream children("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
       pid_t child = 0;
       ASSERT_TRUE(children >> child);
+      // The child is there before it has run what is to run in it first.
+      const long long give_up = now_ms() + 30'000;
+      while (soft_limit(child) != std::to_string(soft) && now_ms() < give_up) {
+        std::this_thread::sleep_for(milliseconds(5));
+      }
       EXPECT_EQ(soft_limit(child), std::to_string(soft));
     }
   }
