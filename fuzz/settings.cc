@@ -138,7 +138,7 @@ void understand(const Variables& variables) {
   }
   const Membership membership = find_membership(config, environment, here());
   require(membership.ranks >= 1 && membership.rank >= 0 && membership.rank < membership.ranks, "a rank is one of all");
-  require(!membership.roots.empty(), "there is a place to meet at");
+  require(membership.ranks == 1 || !membership.roots.empty(), "there is a place to meet at");
 }
 
 }  // namespace
