@@ -16,6 +16,26 @@ constexpr int kChunksAtOnce = 16;  // then others get their turn
 constexpr std::chrono::seconds kLinger(2);
 constexpr std::size_t kUnreadLimits = 4;  // a peer may leave this many of the largest frames unread
 
+// The other side or the way to it broke; other errors are those of this system.
+bool is_of_network(int error) {
+  switch (error) {
+    case ECONNRESET:
+    case ECONNREFUSED:
+    case ECONNABORTED:
+    case EPIPE:
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case ENETRESET:
+    case EPROTO:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Connection::Connection(EventLoop& loop, ProvenSocket socket, std::size_t limit)
@@ -37,7 +57,11 @@ void Connection::read() {
     const ssize_t got = ::recv(socket_.fd(), chunk.data(), chunk.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
-    if (got < 0) return end(errno_text(errno));
+    if (got < 0) {
+      const int error = errno;
+      refused_here_ = refused_here_ || !is_of_network(error);
+      return end(errno_text(error));
+    }
     if (got == 0) return end(incoming_.between_frames() ? "" : "it ended in the middle of a message");
     last_heard_ = Clock::now();
     incoming_.add(std::span(chunk).first(static_cast<std::size_t>(got)));
@@ -109,7 +133,7 @@ void Connection::write() {
       const int error = errno;
       if (error != EPIPE && error != ECONNRESET) {
         trouble_ = "cannot send: " + errno_text(error);
-        could_not_send_ = true;
+        refused_here_ = true;
         ::shutdown(socket_.fd(), SHUT_RDWR);
       }
       broken_ = true;

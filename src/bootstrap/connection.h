@@ -49,8 +49,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // finished, too, or after a bounded time. No more callbacks.
   void linger();
   bool closed() const { return closed_; }
-  // The system of this side refused to send: the other side may not know anything.
-  bool could_not_send() const { return could_not_send_; }
+  // The system of this side refused to send or to receive: the other side may not know anything.
+  bool refused_here() const { return refused_here_; }
 
   Clock::time_point last_heard() const { return last_heard_; }
   void forget_silence() { last_heard_ = Clock::now(); }
@@ -81,7 +81,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool waiting_to_write_ = false;
   bool finishing_ = false;
   bool broken_ = false;  // nothing can be written any more
-  bool could_not_send_ = false;
+  bool refused_here_ = false;
   bool closed_ = false;
   std::string trouble_;  // why this side gave up
   std::unique_ptr<Timer> lingering_;

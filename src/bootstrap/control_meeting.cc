@@ -47,7 +47,7 @@ void ControlNode::ask_root() {
 void ControlNode::root_ended(const std::string& trouble) {
   root_->close();
   if (table_) return;
-  if (root_->could_not_send()) {
+  if (root_->refused_here()) {
     const std::lock_guard lock(results_.mutex);
     results_.untold = true;
   }
