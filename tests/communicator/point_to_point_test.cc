@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/ranks.h"
+#include "tutti/group.h"
 
 namespace tutti {
 namespace {
@@ -251,12 +252,14 @@ TEST_P(PointToPoint, ASendNeedsNoOtherSendsThread_D7) {
           const int values[] = {1, 2, 3};
           std::atomic<bool> entered{false}, sent{false};
           HostStream stream;
-          const Work first = communicator.send(&values[0], 1, DataType::kI32, 3, 1, stream);
-          communicator.send(&values[2], 1, DataType::kI32, 3, 3, stream);
+          Group group(stream);  // so that the callback is there before the call
+          const Work first = communicator.send(&values[0], 1, DataType::kI32, 3, 1);
           first.then([&](const Work&) {
             entered = true;
             while (!sent) std::this_thread::yield();
           });
+          group.end();
+          communicator.send(&values[2], 1, DataType::kI32, 3, 3, stream);
           while (!entered) std::this_thread::yield();
           // Tells the receiver to go on.
           communicator.send(&values[1], 1, DataType::kI32, 3, 4);
