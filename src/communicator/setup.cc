@@ -161,9 +161,13 @@ std::vector<std::unique_ptr<Channel>> make_channels(const Layout& layout, HostGr
                           bytes = memory.large_ring_bytes] {
       segment->reserve(offset, bytes, "the slots of long messages, whose size TUTTI_RING_BYTES sets");
     };
-    channels.push_back(std::make_unique<Channel>(layout, static_cast<int>(c), area,
-                                                 SlotRing(memory.small_ring(c), memory.small_ring_bytes, 0),
-                                                 SlotRing(memory.large_ring(c), memory.large_ring_bytes, 1), reserve));
+    const auto reserve_places = [segment = &group.segment, area = memory.area(group.own_area), memory] {
+      const std::size_t first = memory.places(0);
+      segment->reserve(area + first, memory.places(memory.members) - first, "messages of up to 4 KiB");
+    };
+    channels.push_back(std::make_unique<Channel>(
+        layout, static_cast<int>(c), area, SlotRing(memory.small_ring(c), memory.small_ring_bytes, 0),
+        SlotRing(memory.large_ring(c), memory.large_ring_bytes, 1), reserve, reserve_places));
   }
   return channels;
 }

@@ -7,12 +7,13 @@
 namespace tutti {
 
 Channel::Channel(const Layout& layout, int index, std::byte* slots, SlotRing small, SlotRing large,
-                 std::function<void()> reserve_large)
+                 std::function<void()> reserve_large, std::function<void()> reserve_places)
     : endpoints_(static_cast<std::size_t>(layout.ranks)),
       rank_(layout.rank),
       slots_(slots),
       rings_{small, large},
-      reserve_large_(std::move(reserve_large)) {
+      reserve_large_(std::move(reserve_large)),
+      reserve_places_(std::move(reserve_places)) {
   for (Endpoint& endpoint : endpoints_) {
     endpoint.peer = static_cast<std::uint16_t>(&endpoint - endpoints_.data());
     endpoint.channel = static_cast<std::uint8_t>(index);
@@ -32,6 +33,12 @@ void Channel::reserve_large_ring() {
   if (!reserve_large_) return;
   reserve_large_();
   reserve_large_ = nullptr;
+}
+
+void Channel::reserve_places() {
+  if (!reserve_places_) return;
+  reserve_places_();
+  reserve_places_ = nullptr;
 }
 
 // Near, a reader finds in the writer's cache what was written with ordinary stores. Far, that takes longer than finding

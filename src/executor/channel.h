@@ -29,9 +29,10 @@ struct Peers {
 class Channel {
  public:
   // slots: the memory in which this rank's slots lie. small, large: its rings for short and for long messages.
-  // reserve_large: takes memory for the large ring; called once, before its first use; may throw Error.
+  // reserve_large, reserve_places: take memory for the large ring, and for the places of all endpoints; each is called
+  // once, before the first use; may throw Error.
   Channel(const Layout& layout, int index, std::byte* slots, SlotRing small, SlotRing large,
-          std::function<void()> reserve_large = {});
+          std::function<void()> reserve_large = {}, std::function<void()> reserve_places = {});
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
@@ -49,6 +50,8 @@ class Channel {
   // The ring for short messages and the one for long ones.
   std::array<SlotRing, 2>& rings() { return rings_; }
   void reserve_large_ring();
+  // Before the places of its endpoints are used.
+  void reserve_places();
   // Whether some peer of this host is far: it changes how memory that peers read is written.
   void set_distance(bool far);
   // What this rank has of the last caches of its host, where its peers are near and where some are far; 0: unknown.
@@ -77,6 +80,7 @@ class Channel {
   std::byte* slots_;
   std::array<SlotRing, 2> rings_;
   std::function<void()> reserve_large_;        // empty once called
+  std::function<void()> reserve_places_;       // the same
   std::array<std::size_t, 2> cache_shares_{};  // near, far
   bool far_ = false;
   StoreKind slot_stores_ = StoreKind::kOrdinary;

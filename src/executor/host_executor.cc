@@ -127,6 +127,7 @@ void HostExecutor::start(Call& call, std::size_t count, std::size_t chunk_bytes)
   // In a straight line a call may use any buffers if none of them is long enough to be looked for.
   call.repeatable = transports_.empty() && call.blocks == nullptr && call.larger_buffer_bytes <= kLongestQuick &&
                     (!call.straight_line || longest < shortest_read_);
+  if (call.straight_line && longest > Line::kPayload) first.reserve_places();
   if (call.straight_line) call.straight = {call.plan->stored(call.root), call.binding.elements(0, 0), longest, {}};
   // A short call is entered while it waits for the peers, where the time costs nothing.
   if (call.larger_buffer_bytes > kLongestQuick) enter_in_log(call, false);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "executor/call.h"
 #include "executor/channel.h"
@@ -20,10 +21,10 @@ inline constexpr int kStraightLineYields = 4;
 inline constexpr std::size_t kLongestStraightLine = 4096;  // bytes; beyond, the interpreter costs nothing in comparison
 
 // Short calls among few ranks that share memory, without what the interpreter must be ready for: values are one chunk
-// of the caller's buffers, all as long as the call's blocks, and travel in lines or in slots. It performs the plan's
-// own steps (those that Plan::is_straight() admits) in their order, and leaves a call at the step at which it would
-// have to wait for long, or finds what it does not expect: the interpreter carries it on, and knows what to say about
-// it.
+// of the caller's buffers, all as long as the call's blocks, and travel in lines, in the places of their connection
+// where one peer gets them, or in slots of the ring. It performs the plan's own steps (those that Plan::is_straight()
+// admits) in their order, and leaves a call at the step at which it would have to wait for long, or finds what it does
+// not expect: the interpreter carries it on, and knows what to say about it.
 //
 // `trace(step)` is told each step as it is completed; a test compares them with the schedule (the library passes
 // nothing and pays nothing). `in_the_shadow()` runs once, when the call's first values are on their way and before this
@@ -82,8 +83,7 @@ class StraightLine {
         publish_line(*endpoint, descriptor, call_.signature, sent);
       }
     } else {
-      auto users = channel_.endpoints();
-      const auto slot = channel_.rings()[call_.ring].take(bytes, users);
+      const auto slot = find_slot(to, bytes);
       if (!slot) return false;
       std::memcpy(channel_.slots() + *slot, value, bytes);
       descriptor.way = Way::kSlot;
@@ -95,7 +95,19 @@ class StraightLine {
       }
     }
     sent_ = true;
+    // For the next call, whose first store would wait for what this finds: here nobody does.
+    for (Endpoint* endpoint : to.endpoints) {
+      if (endpoint->sent - endpoint->acknowledged + 1 >= endpoint->window) refresh_acknowledged(*endpoint);
+    }
     return true;
+  }
+
+  // Memory for a value on its way; nothing while readers still need it.
+  std::optional<std::size_t> find_slot(const Peers& to, std::size_t bytes) {
+    if (bytes <= kPlaceBytes && to.endpoints.size() == 1 && to.endpoints.front()->has_places)
+      return next_place(*to.endpoints.front());
+    auto users = channel_.endpoints();
+    return channel_.rings()[call_.ring].take(bytes, users);
   }
 
   bool receive(const Step& step) {

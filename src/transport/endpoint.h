@@ -17,6 +17,11 @@ class Sleepers;
 inline constexpr int kMaxChannels = 4;
 inline constexpr int kMaxWindow = 8;
 
+// A connection of a few ranks has a place of so many bytes for each message of its window: going round in them, both
+// ends keep them in their first caches.
+inline constexpr std::size_t kPlaceBytes = 2048;
+inline constexpr std::uint32_t kMostRanksWithPlaces = 16;
+
 // In a progress word: the rank's calls have failed. Their buffers are the caller's again, and what was read there
 // without knowing that counts for nothing.
 inline constexpr std::uint64_t kWithdrawn = ~std::uint64_t{0};
@@ -67,6 +72,10 @@ struct Endpoint {
   const Word* progress_in = nullptr;   // the peer has finished all calls up to here, or kWithdrawn; null: it never says
   const Word* long_call_in = nullptr;  // the last long call that the peer has begun; null: it never says
 
+  // Slots of its own, one of kPlaceBytes for each message of the window: where the first lies, counted as slots are …
+  std::size_t places = 0;
+  bool has_places = false;  // … if there are any
+
   const Line* notice_in =
       nullptr;  // where the peer's output lies, of its call `epoch`; null: it only says so in messages
 
@@ -90,5 +99,10 @@ struct Endpoint {
 
 // Where message number `number` lies in an endpoint's lines, and in in_flight.
 inline std::size_t line_index(const Endpoint& endpoint, std::uint64_t number) { return number & (endpoint.window - 1); }
+
+// Where the next message to this peer may put its bytes, counted as slots are. REQUIRES: has_places, can_publish().
+inline std::size_t next_place(const Endpoint& endpoint) {
+  return endpoint.places + line_index(endpoint, endpoint.sent + 1) * kPlaceBytes;
+}
 
 }  // namespace tutti

@@ -134,6 +134,25 @@ TEST_P(StraightLines, PerformExactlyTheStepsOfTheSchedule) {
   });
 }
 
+// Values for one peer go round in the few places of their connection; what several read, or what is longer, takes
+// slots.
+TEST(StraightLinePlaces, HoldValuesForOnePeer_C4) {
+  for (const int ranks : {2, 3}) {
+    for (const std::size_t bytes : {std::size_t{96}, std::size_t{100}, kPlaceBytes, kPlaceBytes + 4}) {
+      World world(ranks, {});
+      const CallSetup setup{
+          find_algorithm(Collective::kBroadcast, "one_shot"), 0, bytes / 4, false, kChunkBytes, 1, Buffers::kPrivate};
+      for (std::uint64_t sequence = 1; sequence <= 3 * kMaxWindow; ++sequence) {
+        Calls(world, setup, sequence).finish();
+        if (HasFatalFailure()) return;
+      }
+      const auto& rings = world.channel(0, 0).rings();
+      const bool takes_slots = bytes > Line::kPayload && (ranks > 2 || bytes > kPlaceBytes);
+      EXPECT_EQ(rings[0].head() + rings[1].head() > 0, takes_slots) << ranks << " ranks, " << bytes << " bytes";
+    }
+  }
+}
+
 TEST_P(StraightLines, LeaveACallAtTheStepThatNeedsALatePeer) {
   for_each_call([](World& world, const CallSetup& setup, std::uint64_t& sequence) {
     for (int late = 0; late < world.ranks(); ++late) {

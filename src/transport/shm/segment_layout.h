@@ -20,7 +20,8 @@ inline constexpr std::size_t kEarlyBytes = 4096;
 //
 //   progress and started words | word of long calls | output notice | who sleeps | processor word, confirmed segments
 //   [peer] | channels: credit words and lines [channel][peer] | small rings [channel] | point-to-point: credit words
-//   and lines [peer][connection] | large rings [channel] | pieces [rank][window], early messages [rank][window]
+//   and lines [peer][connection] | places of channel 0 [peer][window] | large rings [channel] | pieces [rank][window],
+//   early messages [rank][window]
 //
 // The first line is what every communicator needs at once; the rest takes memory when it is used.
 // Everything in an area is written by its owner and read by the others, but for the words that say who sleeps. All
@@ -64,9 +65,11 @@ struct SegmentLayout {
     return page_up(small_ring(channels)) + peer * point_to_point_bytes();
   }
   std::size_t point_to_point_bytes() const { return end_bytes() * kPointToPointConnections; }
-  std::size_t large_ring(std::uint32_t channel) const {
-    return page_up(point_to_point(members)) + channel * large_ring_bytes;
+  bool has_places() const { return ranks <= kMostRanksWithPlaces; }
+  std::size_t places(std::uint32_t peer) const {
+    return page_up(point_to_point(members)) + peer * (has_places() ? window * kPlaceBytes : 0);
   }
+  std::size_t large_ring(std::uint32_t channel) const { return page_up(places(members)) + channel * large_ring_bytes; }
   // Of messages to one rank, and behind them the places of early ones.
   std::size_t pieces(std::uint32_t rank) const {
     return page_up(large_ring(channels)) + rank * window * (piece_bytes + kEarlyBytes);

@@ -27,6 +27,8 @@ inline void connect_shared_memory(Endpoint& endpoint, const SegmentLayout& layou
   endpoint.notice_in = reinterpret_cast<const Line*>(peer + layout.output_notice());
   endpoint.confirmed_in = reinterpret_cast<Word*>(peer + layout.confirmed(own_area));
   endpoint.window = layout.window;
+  endpoint.places = layout.places(peer_area);
+  endpoint.has_places = connection == 0 && layout.has_places();
 }
 
 inline Word& progress_word(const SegmentLayout& layout, std::byte* segment, std::uint32_t own_area) {
