@@ -34,8 +34,8 @@ int usual_error(int call) {
   }
 }
 
-// hwloc leaves a descriptor open that it cannot have closed on exec.
-bool leaves_descriptors(int call) { return call == SYS_fcntl; }
+// hwloc leaves a directory open that it cannot have closed on exec, or that fdopendir() cannot look at.
+bool leaves_descriptors(int call) { return call == SYS_fcntl || call == SYS_fstat || call == SYS_newfstatat; }
 
 unsigned seed() {
   const char* given = std::getenv("TUTTI_TEST_SEED");
