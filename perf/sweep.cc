@@ -11,8 +11,9 @@
 namespace tutti::perf {
 namespace {
 
-std::string plan_text(const Rank& rank, const Collective& collective, std::size_t count, DataType type) {
-  if (collective.plan_name != nullptr) return rank.measured.plan(collective.plan_name, count, type);
+std::string plan_text(const Rank& rank, const Collective& collective, std::size_t count, DataType type,
+                      ReduceOp::Kind op) {
+  if (collective.plan_name != nullptr) return rank.measured.plan(collective.plan_name, count, type, op);
   const std::string other = rank.measured.plan("all_gather", count, type);  // the transports are the same
   return "point_to_point" + other.substr(std::min(other.find(' '), other.size()));
 }
@@ -72,7 +73,7 @@ class Sweep {
     row.op = collective_.reduces ? name(ReduceOp(subject.op)) : "none";
     row.root = collective_.rooted ? subject.root : -1;
     if (report_ != nullptr) {
-      row.plan = plan_text(rank_, collective_, shape.count, subject.type);
+      row.plan = plan_text(rank_, collective_, shape.count, subject.type, subject.op);
       report_->begin_row(row);
     }
     for (const bool in_place : {false, true}) {

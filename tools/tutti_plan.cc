@@ -210,11 +210,12 @@ struct Stretch {
   Choice choice;
 };
 
-std::vector<Stretch> stretches(const Selector& selector, Collective collective) {
+std::vector<Stretch> stretches(const Selector& selector, Collective collective, bool at_once) {
   std::vector<Stretch> result;
   for (std::size_t index = 0; index < Selector::kClasses; ++index) {
     const std::size_t bytes = Selector::class_bytes(index);
-    const Choice& choice = selector.choose(collective, bytes);
+    const Choice& choice = selector.choose(collective, bytes, at_once);
+    if (choice.algorithm == Choice::kNone) return {};
     if (!result.empty() && result.back().choice.algorithm == choice.algorithm &&
         result.back().choice.channels == choice.channels) {
       continue;
@@ -225,10 +226,11 @@ std::vector<Stretch> stretches(const Selector& selector, Collective collective) 
   return result;
 }
 
-void print_stretches(const Selector& selector, Collective collective) {
-  std::printf("%-17s", name(collective));
+void print_stretches(const std::string& title, const std::vector<Stretch>& all) {
+  std::printf("%-17s", title.c_str());
   const char* separator = " ";
-  for (const Stretch& stretch : stretches(selector, collective)) {
+  if (all.empty()) std::printf(" none: the slot ring is too small");
+  for (const Stretch& stretch : all) {
     const std::string_view algorithm = algorithms()[stretch.choice.algorithm].name;
     std::string text(algorithm);
     if (stretch.choice.channels > 1) text += fmt::format(" x{}", stretch.choice.channels);
@@ -242,15 +244,29 @@ void print_stretches(const Selector& selector, Collective collective) {
   std::printf("\n");
 }
 
-nlohmann::json stretches_json(const Selector& selector, Collective collective) {
+void print_stretches(const Selector& selector, Collective collective) {
+  print_stretches(name(collective), stretches(selector, collective, false));
+  if (!reduces(collective)) return;
+  print_stretches("  avg of f16, fp8", stretches(selector, collective, true));
+}
+
+nlohmann::json stretches_json(const std::vector<Stretch>& all) {
   nlohmann::json rows = nlohmann::json::array();
-  for (const Stretch& stretch : stretches(selector, collective)) {
+  for (const Stretch& stretch : all) {
     rows.push_back({{"from_bytes", stretch.from},
                     {"algorithm", algorithms()[stretch.choice.algorithm].name},
                     {"channels", stretch.choice.channels},
                     {"chunk_bytes", stretch.choice.chunk_bytes}});
   }
-  return {{"collective", name(collective)}, {"choices", rows}};
+  return rows;
+}
+
+nlohmann::json stretches_json(const Selector& selector, Collective collective) {
+  nlohmann::json row = {{"collective", name(collective)},
+                        {"choices", stretches_json(stretches(selector, collective, false))}};
+  if (reduces(collective))
+    row["choices_for_avg_of_f16_and_fp8"] = stretches_json(stretches(selector, collective, true));
+  return row;
 }
 
 int run(std::span<const std::string_view> words) {

@@ -141,8 +141,8 @@ class TUTTI_API Communicator {
   int hosts() const;
   const std::string& name() const;
   Statistics statistics() const;
-  // Algorithm and transports that a call of this size would use: "two_shot over shm".
-  std::string plan(std::string_view collective, std::size_t count, DataType type) const;
+  // Algorithm and transports that a call of this size would use: "two_shot over shm". op: of collectives that reduce.
+  std::string plan(std::string_view collective, std::size_t count, DataType type, ReduceOp op = kSum) const;
 
   Work all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, Stream stream = {});
   // output: ranks·count elements, rank r's at r·count.

@@ -105,10 +105,11 @@ inline constexpr DataType data_type_of = DataTypeOf<T>::value;
 
 // How contributions are combined.
 //   sum, prod, min, max   all types; integers wrap modulo 2^bits; min and max propagate NaN and order -0 before +0
-//   avg                   sum divided by the number of ranks; integers truncate toward zero
-//   pre_mul_sum           every rank multiplies its own input by its own scalar, then sum
-//   band, bor, bxor       integers only
-// f16, bf16 and fp8 are computed in f32 and rounded to nearest even when stored.
+//   avg                   sum divided by the number of ranks; integers truncate toward zero, after their sum has
+//   wrapped pre_mul_sum           every rank multiplies its own input by its own scalar, then sum band, bor, bxor
+//   integers only
+// f16, bf16 and fp8 are computed in f32 and rounded to nearest even when stored. Averages of f16 and fp8 are rounded
+// once: they are finite where all values are, and equal values have that value as their average.
 class ReduceOp {
  public:
   enum class Kind : std::uint8_t { kSum, kProd, kMin, kMax, kAvg, kPreMulSum, kBand, kBor, kBxor };

@@ -103,7 +103,7 @@ Chunking all_to_all_chunking(const Layout& layout) {
 }  // namespace
 
 Algorithm one_shot_all_reduce() {
-  return make_row<OneShotAllReduce>("one_shot", Collective::kAllReduce, {kAlways, single_chunk, all_reduce_cost, true});
+  return make_row<OneShotAllReduce>("one_shot", Collective::kAllReduce, {kAlways, single_chunk, all_reduce_cost, true, true});
 }
 Algorithm one_shot_all_gather() {
   return make_row<OneShotAllGather>("one_shot", Collective::kAllGather, {kAlways, single_chunk, all_gather_cost});
@@ -112,7 +112,7 @@ Algorithm one_shot_broadcast() {
   return make_row<OneShotBroadcast>("one_shot", Collective::kBroadcast, {kAlways, single_chunk, broadcast_cost});
 }
 Algorithm one_shot_reduce() {
-  return make_row<OneShotReduce>("one_shot", Collective::kReduce, {kAlways, single_chunk, reduce_cost, true});
+  return make_row<OneShotReduce>("one_shot", Collective::kReduce, {kAlways, single_chunk, reduce_cost, true, true});
 }
 Algorithm one_shot_gather() {
   return make_row<OneShotGather>("one_shot", Collective::kGather, {kAlways, single_chunk, gather_cost});

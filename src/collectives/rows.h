@@ -27,6 +27,7 @@ struct RowTraits {
   Chunking (*chunking)(const Layout&);
   Cost (*cost)(const Layout&, double bytes);
   bool reproducible = false;
+  bool at_once = false;
 };
 
 template <class Generator>
@@ -35,6 +36,7 @@ Algorithm make_row(std::string_view name, Collective collective, const RowTraits
   row.name = name;
   row.collective = collective;
   row.reproducible = traits.reproducible;
+  row.at_once = traits.at_once;
   row.applies = traits.condition.applies;
   row.chunking = traits.chunking;
   row.steps = &Generator::steps;

@@ -34,7 +34,10 @@ Selector::Selector(const Layout& layout, const SelectorOptions& options)
       limits_{options.ring_bytes, options.chunk_bytes, options.channels, options.all_channels},
       override_(options.algorithm, layout, options.reproducible) {
   layout_.rank = 0;  // all ranks choose alike
-  for (int collective = 0; collective < kCollectives; ++collective) fill(static_cast<Collective>(collective));
+  for (int collective = 0; collective < kCollectives; ++collective) {
+    fill(static_cast<Collective>(collective), false);
+    if (reduces(static_cast<Collective>(collective))) fill(static_cast<Collective>(collective), true);
+  }
 }
 
 Selector::Row Selector::make_row(const Algorithm& algorithm) const {
@@ -47,11 +50,13 @@ Selector::Row Selector::make_row(const Algorithm& algorithm) const {
   return row;
 }
 
-std::vector<Selector::Row> Selector::candidates(Collective collective) const {
+std::vector<Selector::Row> Selector::candidates(Collective collective, bool at_once) const {
   std::vector<Row> rows;
   const Algorithm* wanted = override_.of(collective);
+  if (at_once && wanted != nullptr && !wanted->at_once) wanted = nullptr;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != collective || (wanted != nullptr && wanted != &algorithm)) continue;
+    if (at_once && !algorithm.at_once) continue;
     if (!obstacle(algorithm, layout_, options_.reproducible).empty()) continue;
     const Row row = make_row(algorithm);
     if (row.chunk_bytes > 0) rows.push_back(row);
@@ -78,8 +83,10 @@ const Tuning::Choice* Selector::measured(Collective collective, std::size_t byte
   return found;
 }
 
-void Selector::fill(Collective collective) {
-  const std::vector<Row> rows = candidates(collective);
+void Selector::fill(Collective collective, bool at_once) {
+  const std::vector<Row> rows = candidates(collective, at_once);
+  auto& choices = tables_[at_once ? 1 : 0][static_cast<std::size_t>(collective)];
+  if (rows.empty() && at_once) return choices.fill({.algorithm = Choice::kNone});
   if (rows.empty()) {
     throw Error(ErrorCode::kInvalidSetting,
                 fmt::format("a slot ring of {} bytes is too small for {} between {} ranks: raise TUTTI_RING_BYTES",
@@ -88,7 +95,7 @@ void Selector::fill(Collective collective) {
   for (std::size_t index = 0; index < kClasses; ++index) {
     const double bytes = collective == Collective::kAllToAllV ? kTypicalBytesPerRank * layout_.ranks
                                                               : static_cast<double>(class_bytes(index));
-    Choice& taken = table_[static_cast<std::size_t>(collective)][index];
+    Choice& taken = choices[index];
     const Tuning::Choice* wanted = measured(collective, class_bytes(index));
     const auto named = std::ranges::find_if(
         rows, [wanted](const Row& row) { return wanted != nullptr && row.algorithm->name == wanted->algorithm; });
@@ -109,11 +116,13 @@ void Selector::fill(Collective collective) {
 
 std::uint64_t Selector::hash() const {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, 64 bits, over words
-  for (const auto& choices : table_) {
-    for (const Choice& choice : choices) {
-      for (const std::uint64_t word :
-           {std::uint64_t{choice.algorithm}, std::uint64_t{choice.channels}, std::uint64_t{choice.chunk_bytes}}) {
-        hash = (hash ^ word) * 0x100000001b3;
+  for (const Table& table : tables_) {
+    for (const auto& choices : table) {
+      for (const Choice& choice : choices) {
+        for (const std::uint64_t word :
+             {std::uint64_t{choice.algorithm}, std::uint64_t{choice.channels}, std::uint64_t{choice.chunk_bytes}}) {
+          hash = (hash ^ word) * 0x100000001b3;
+        }
       }
     }
   }

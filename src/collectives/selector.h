@@ -19,6 +19,8 @@ namespace tutti {
 
 // How calls of one collective and size are performed.
 struct Choice {
+  static constexpr std::uint16_t kNone = 0xFFFF;
+
   std::uint16_t algorithm = 0;   // index in algorithms()
   std::uint16_t channels = 1;    // rounds go to them in turn
   std::size_t chunk_bytes = 64;  // at most, a multiple of 64
@@ -46,8 +48,10 @@ class Selector {
 
   // bytes: of a block times the blocks of the larger side, as for Algorithm::cost; of all blocks in a vector form. No
   // rank knows them in all_to_all_v: there the choice does not depend on them.
-  const Choice& choose(Collective collective, std::size_t bytes) const {
-    return table_[static_cast<std::size_t>(collective)][size_class(bytes)];
+  // at_once: only algorithms that combine all operands in one step will do (needs_all_at_once()), whatever TUTTI_ALGO
+  // and a tuning file say; Choice::kNone where the slot ring is too small for them.
+  const Choice& choose(Collective collective, std::size_t bytes, bool at_once = false) const {
+    return tables_[at_once && reduces(collective) ? 1 : 0][static_cast<std::size_t>(collective)][size_class(bytes)];
   }
 
   // Over all choices: ranks that choose alike have the same.
@@ -96,17 +100,18 @@ class Selector {
     Prediction prediction;
   };
   Row make_row(const Algorithm& algorithm) const;
-  std::vector<Row> candidates(Collective collective) const;
+  std::vector<Row> candidates(Collective collective, bool at_once) const;
   // What a tuning file says for this size; null: nothing.
   const Tuning::Choice* measured(Collective collective, std::size_t bytes) const;
   Judgement judge(const Row& row, double bytes) const;
-  void fill(Collective collective);
+  void fill(Collective collective, bool at_once);
 
   Layout layout_;
   SelectorOptions options_;
   CuttingLimits limits_;
   AlgorithmOverride override_;
-  std::array<std::array<Choice, kClasses>, kCollectives> table_;
+  using Table = std::array<std::array<Choice, kClasses>, kCollectives>;
+  std::array<Table, 2> tables_;  // for all calls but those that need all at once, and for these
 };
 
 }  // namespace tutti

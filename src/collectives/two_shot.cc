@@ -65,11 +65,11 @@ Cost broadcast_cost(const Layout& layout, double bytes) {
 
 Algorithm two_shot_all_reduce() {
   return make_row<TwoShotAllReduce>("two_shot", Collective::kAllReduce,
-                                    {kAlways, all_reduce_chunking, all_reduce_cost, true});
+                                    {kAlways, all_reduce_chunking, all_reduce_cost, true, true});
 }
 Algorithm two_shot_reduce_scatter() {
   return make_row<TwoShotReduceScatter>("two_shot", Collective::kReduceScatter,
-                                        {kAlways, reduce_scatter_chunking, reduce_scatter_cost, true});
+                                        {kAlways, reduce_scatter_chunking, reduce_scatter_cost, true, true});
 }
 Algorithm two_shot_broadcast() {
   return make_row<TwoShotBroadcast>("two_shot", Collective::kBroadcast, {kAlways, broadcast_chunking, broadcast_cost});

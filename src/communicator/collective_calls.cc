@@ -1,5 +1,7 @@
 #include "communicator/collective_calls.h"
 
+#include <fmt/format.h>
+
 #include "collectives/registry.h"
 #include "communicator/collective_operation.h"
 
@@ -63,6 +65,13 @@ std::unique_ptr<Operation> CollectiveCalls::prepare(const CollectiveArguments& a
 }
 
 const Plan& CollectiveCalls::plan_for(const Choice& choice) {
+  if (choice.algorithm == Choice::kNone) {
+    throw Error(
+        ErrorCode::kInvalidSetting,
+        fmt::format("the slot ring is too small for averages of f16 and fp8 between {} ranks, which are made of "
+                    "all values at once: raise TUTTI_RING_BYTES",
+                    layout_.ranks));
+  }
   std::unique_ptr<Plan>& plan = plans_[static_cast<std::size_t>(choice.algorithm)];
   if (plan == nullptr) {
     plan = std::make_unique<Plan>(algorithms()[static_cast<std::size_t>(choice.algorithm)], layout_);
@@ -70,10 +79,12 @@ const Plan& CollectiveCalls::plan_for(const Choice& choice) {
   return *plan;
 }
 
-std::string_view CollectiveCalls::algorithm(Collective collective, std::size_t count, DataType type) const {
+std::string_view CollectiveCalls::algorithm(Collective collective, std::size_t count, DataType type,
+                                            ReduceOp op) const {
   check_size(collective, count, type, context_.ranks(), context_.name());
   const std::size_t bytes = count * element_size(type) * largest_blocks(collective, context_.ranks());
-  return algorithms()[static_cast<std::size_t>(selector_.choose(collective, bytes).algorithm)].name;
+  const Choice& choice = choose(collective, bytes, op, type);
+  return choice.algorithm == Choice::kNone ? "none" : algorithms()[choice.algorithm].name;
 }
 
 void CollectiveCalls::count_into(Statistics& statistics) const {

@@ -19,6 +19,7 @@
 #include "communicator/turn.h"
 #include "executor/executor.h"
 #include "executor/plan.h"
+#include "reduce/reduce.h"
 #include "tutti/communicator.h"
 
 namespace tutti {
@@ -56,12 +57,16 @@ class CollectiveCalls {
   const Disagreements& disagreements() const { return disagreements_; }
 
   // The algorithm of a call of this size.
-  std::string_view algorithm(Collective collective, std::size_t count, DataType type) const;
+  std::string_view algorithm(Collective collective, std::size_t count, DataType type, ReduceOp op) const;
   void count_into(Statistics& statistics) const;
 
  private:
   friend class CollectiveOperation;
 
+  const Choice& choose(Collective collective, std::size_t bytes, ReduceOp op, DataType type) const {
+    return selector_.choose(collective, bytes, needs_all_at_once(op, type));
+  }
+  // Throws Error(kInvalidSetting) where there is none.
   const Plan& plan_for(const Choice& choice);
   // Null: no call of this shape was kept, or it must not run. REQUIRES: its turn.
   ShortCall* find_short(const CollectiveArguments& arguments);

@@ -90,7 +90,7 @@ bool CollectiveOperation::begin() {
     return false;
   }
   OperationLog::begin(call_.entry);
-  const Choice& choice = calls_.selector_.choose(shape_.collective, bytes_);
+  const Choice& choice = calls_.choose(shape_.collective, bytes_, call_.reduction.op, call_.reduction.type);
   call_.sequence = sequence();
   call_.shape = shape_;
   call_.signature = context_.log().sign(shape_, sequence());

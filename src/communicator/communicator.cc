@@ -281,8 +281,8 @@ int Communicator::ranks() const { return opened(impl_).ranks(); }
 int Communicator::hosts() const { return opened(impl_).hosts(); }
 const std::string& Communicator::name() const { return opened(impl_).name(); }
 Statistics Communicator::statistics() const { return opened(impl_).statistics(); }
-std::string Communicator::plan(std::string_view collective, std::size_t count, DataType type) const {
-  return opened(impl_).plan_text(collective_named(collective), count, type);
+std::string Communicator::plan(std::string_view collective, std::size_t count, DataType type, ReduceOp op) const {
+  return opened(impl_).plan_text(collective_named(collective), count, type, op);
 }
 
 Work Communicator::all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,

@@ -110,10 +110,10 @@ Heritage Session::heritage() const {
           context_.spin(), ranks_per_thread_, distances_};
 }
 
-std::string Session::plan_text(Collective collective, std::size_t count, DataType type) const {
+std::string Session::plan_text(Collective collective, std::size_t count, DataType type, ReduceOp op) const {
   const DefaultArithmetic arithmetic;
   const char* transport = layout_.hosts == 1 ? "shm" : layout_.hosts == layout_.ranks ? "tcp" : "shm+tcp";
-  return fmt::format("{} over {}", collectives_.algorithm(collective, count, type), transport);
+  return fmt::format("{} over {}", collectives_.algorithm(collective, count, type, op), transport);
 }
 
 Statistics Session::statistics() const {

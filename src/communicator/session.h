@@ -51,7 +51,7 @@ class Session {
   TransferCalls& transfers() { return transfers_; }
   OperationLog& log() { return *log_; }
   // The algorithm and the transports of a call of this size: "two_shot over shm".
-  std::string plan_text(Collective collective, std::size_t count, DataType type) const;
+  std::string plan_text(Collective collective, std::size_t count, DataType type, ReduceOp op) const;
   Statistics statistics() const;
 
   // The survivors of this communicator, this rank among them, as a new one. Blocks for about `patience` at most.

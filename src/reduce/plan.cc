@@ -79,19 +79,19 @@ void ReductionPlan::choose_float(const Reduction& reduction, int source_count) {
     if (maps_input_) multiply = &float_kernels(ReduceOp::Kind::kProd, type);
     return;
   }
+  const bool rounds_nodes = reduction.round_every_node && !needs_all_at_once(reduction.op, type);
   // Other ranks receive the input map's product in the element's type: the rank that uses it at once must see the same.
   pass.rounding = Rounding(float_format(type));
   if (source_count <= kMaxFusedSmall) {
     const ReduceOp::Kind fused = maps_input_ ? ReduceOp::Kind::kPreMulSum : kind;
     // A tree of one node is rounded when it is stored.
     const bool has_nodes = source_count > 2 || divisor != 0;
-    combine = reduction.round_every_node && has_nodes ? &rounded_small_float_kernels(fused, type)
-                                                      : &small_float_kernels(fused, type);
+    combine = rounds_nodes && has_nodes ? &rounded_small_float_kernels(fused, type) : &small_float_kernels(fused, type);
     return;
   }
   conversion = &tutti::conversion(type);
   lane_bytes = sizeof(float);
-  combine = reduction.round_every_node ? &rounding_kernels(kind) : &float_kernels(kind, DataType::kF32);
+  combine = rounds_nodes ? &rounding_kernels(kind) : &float_kernels(kind, DataType::kF32);
   if (maps_input_) multiply = &rounding_kernels(ReduceOp::Kind::kProd);
 }
 

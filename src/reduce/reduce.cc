@@ -21,6 +21,11 @@ bool first_changes(ReduceOp op) { return op.kind() == ReduceOp::Kind::kPreMulSum
 
 bool last_changes(ReduceOp op, int ranks) { return op.kind() == ReduceOp::Kind::kAvg && ranks != 1; }
 
+bool needs_all_at_once(ReduceOp op, DataType type) {
+  return op.kind() == ReduceOp::Kind::kAvg &&
+         (type == DataType::kF16 || type == DataType::kF8E5M2 || type == DataType::kF8E4M3);
+}
+
 bool computes_with_floats(const Reduction& reduction) {
   const ReduceOp::Kind kind = reduction.op.kind();
   if (!is_floating(reduction.type)) return reduction.last && last_changes(reduction.op, reduction.ranks);

@@ -13,8 +13,9 @@ namespace tutti {
 // (0,1), (2,3) … (2r-2, 2r-1) are combined first; the p results, in order, are combined in a perfect binary tree,
 // lower operand on the left. f16, bf16 and fp8 are computed in f32; they are rounded to their type at every node when
 // `round_every_node` is set (Options::reproducible), else once, when stored. The sum that avg divides is such a node
-// too: it does not matter whether one pass or two make a sum and map it. The input map's product is always rounded,
-// because some ranks use it at once and others receive it.
+// too: it does not matter whether one pass or two make a sum and map it. An operation that needs_all_at_once() is
+// rounded once in any case. The input map's product is always rounded, because some ranks use it at once and others
+// receive it.
 //
 // Results are the same bits on every processor, and in threads of every floating-point mode, whose flags stay as they
 // are: NaNs that an operation makes or passes on are canonical. One source without maps is copied as it is.
@@ -49,5 +50,10 @@ bool computes_with_floats(const Reduction& reduction);
 // Whether `first` or `last` changes values for this op and type: avg and pre_mul_sum with a factor other than one.
 bool first_changes(ReduceOp op);
 bool last_changes(ReduceOp op, int ranks);
+
+// Whether sums of some ranks' values may exceed their type though the result does not: averages of f16 and fp8, whose
+// largest values are 65504, 57344 and 448. All values must be combined in one pass. (A sum of bf16, f32 or f64 that is
+// too large for its average is one of values above 10^35.)
+bool needs_all_at_once(ReduceOp op, DataType type);
 
 }  // namespace tutti

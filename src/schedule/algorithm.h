@@ -96,6 +96,8 @@ struct Algorithm {
   Collective collective;
   // All elements are combined by the reproducible tree (docs/design.md), however the call is cut.
   bool reproducible = false;
+  // Every element is combined in one step out of what all ranks contribute: no sum of some of them is ever stored.
+  bool at_once = false;
   bool (*applies)(const Layout&) = nullptr;
   Chunking (*chunking)(const Layout&) = nullptr;
   int (*steps)(const Layout&, int root) = nullptr;

@@ -56,6 +56,58 @@ TEST(SizeClasses, AreTwoAnOctaveAndFoundByTheirSmallestSize) {
   EXPECT_EQ(Selector::size_class(~std::size_t{0}), Selector::kClasses - 1);
 }
 
+// What an algorithm says of itself: a sum that a step stores or sends is finished there.
+TEST(Selector, KnowsWhichAlgorithmsCombineAllAtOnce_F84) {
+  for (const Algorithm& row : algorithms()) {
+    if (!reduces(row.collective)) {
+      EXPECT_FALSE(row.at_once) << row.name;
+      continue;
+    }
+    bool stores_parts = false;
+    for (const Placement& placement : many_placements()) {
+      if (placement.ranks() < 2 || placement.ranks() > 64 || !row.applies(placement.layout(0))) continue;
+      for (int rank = 0; rank < placement.ranks(); ++rank) {
+        const Layout layout = placement.layout(rank);
+        for (int i = 0; i < row.steps(layout, 0); ++i) {
+          const Step step = row.step(layout, 0, i);
+          const bool combines = step.kind == StepKind::kReduce || step.kind == StepKind::kReduceSend;
+          if (combines && step.count > 0 && step.last == 0) stores_parts = true;
+        }
+      }
+    }
+    EXPECT_EQ(row.at_once, !stores_parts) << name(row.collective) << ' ' << row.name;
+  }
+}
+
+TEST(Selector, TakesOneOfThemForCallsThatNeedIt_F84) {
+  for (const Placement& placement : many_placements()) {
+    for (const char* wanted : {"", "ring", "two_shot"}) {
+      const Selector selector(placement.layout(0), with_algorithm(wanted));
+      for (const Collective collective :
+           {Collective::kAllReduce, Collective::kReduce, Collective::kReduceScatter, Collective::kReduceScatterV}) {
+        for (std::size_t index = 0; index < Selector::kClasses; ++index) {
+          const Choice& choice = selector.choose(collective, Selector::class_bytes(index), true);
+          ASSERT_NE(choice.algorithm, Choice::kNone);
+          const Algorithm& taken = algorithms()[choice.algorithm];
+          ASSERT_TRUE(taken.at_once && taken.collective == collective) << taken.name;
+          if (wanted == std::string_view("two_shot") && collective == Collective::kAllReduce) {
+            ASSERT_EQ(taken.name, "two_shot");
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Selector, HasNothingForThemWhereTheSlotRingIsTooSmall_F84) {
+  SelectorOptions options;
+  options.ring_bytes = 4096;
+  const Placement placement(512);
+  const Selector selector(placement.layout(0), options);
+  EXPECT_EQ(selector.choose(Collective::kReduceScatter, 1 << 20, true).algorithm, Choice::kNone);
+  EXPECT_NE(selector.choose(Collective::kReduceScatter, 1 << 20).algorithm, Choice::kNone);
+}
+
 TEST(Selector, ChoosesAlikeOnAllRanks) {
   const Placement placement(std::vector<int>{0, 1, 0, 2, 1, 0, 2});
   const Selector first(placement.layout(0), {});

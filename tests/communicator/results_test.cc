@@ -59,6 +59,35 @@ std::uint64_t uneven_code(DataType type, int rank, std::size_t index) {
 constexpr DataType kFloats[] = {DataType::kF16, DataType::kBF16,   DataType::kF32,
                                 DataType::kF64, DataType::kF8E4M3, DataType::kF8E5M2};
 
+// All ranks contribute one value: it is the average, in and out of place, with each collective that reduces.
+void expect_average(Communicator& communicator, DataType type, std::uint64_t code, std::size_t count) {
+  const auto ranks = static_cast<std::size_t>(communicator.ranks());
+  const std::size_t width = element_size(type);
+  const auto filled = [&](std::size_t elements) {
+    Bytes bytes(elements * width);
+    for (std::size_t i = 0; i < elements; ++i) store_code(type, bytes.data(), i, code);
+    return bytes;
+  };
+  const Bytes expected = filled(count);
+  for (const bool in_place : {false, true}) {
+    const std::string what = fmt::format("{} × {} {:#x}, in place {}", count, name(type), code, in_place);
+    Bytes input = filled(count), output(count * width);
+    std::byte* to = in_place ? input.data() : output.data();
+    communicator.all_reduce(input.data(), to, count, type, kAvg);
+    EXPECT_TRUE(std::ranges::equal(expected, std::span(to, expected.size()))) << "all_reduce, " << what;
+    for (int root = 0; root < communicator.ranks(); ++root) {
+      input = filled(count);
+      communicator.reduce(input.data(), to = in_place ? input.data() : output.data(), count, type, kAvg, root);
+      if (communicator.rank() != root) continue;
+      EXPECT_TRUE(std::ranges::equal(expected, std::span(to, expected.size()))) << "reduce, " << what;
+    }
+    input = filled(count * ranks);
+    const std::size_t own = static_cast<std::size_t>(communicator.rank()) * count * width;
+    communicator.reduce_scatter(input.data(), to = in_place ? input.data() + own : output.data(), count, type, kAvg);
+    EXPECT_TRUE(std::ranges::equal(expected, std::span(to, expected.size()))) << "reduce_scatter, " << what;
+  }
+}
+
 class EveryRank : public testing::TestWithParam<std::vector<int>> {};
 INSTANTIATE_TEST_SUITE_P(Placements, EveryRank,
                          testing::Values(std::vector{0, 0}, std::vector{0, 0, 0, 0, 0}, std::vector{0, 1, 2},
@@ -93,6 +122,37 @@ TEST_P(EveryRank, HoldsTheSameBits_F73) {
         },
         setup);
     for (const Bytes& result : results) EXPECT_TRUE(result == results.front());
+  }
+}
+
+// Values whose sums exceed their type have an average all the same, whatever algorithm is asked for.
+TEST_P(EveryRank, AveragesTheLargestValues_F84) {
+  const std::vector<int>& host_of = GetParam();
+  const auto ranks = static_cast<int>(host_of.size());
+  std::set<std::string> names = algorithm_names(host_of, false);
+  names.insert("");  // as chosen
+  for (const std::string& algorithm : names) {
+    for (const bool reproducible : {false, true}) {
+      if (reproducible && !algorithm_names(host_of, true).contains(algorithm)) continue;
+      SCOPED_TRACE(algorithm + (reproducible ? ", reproducible" : ""));
+      RankSetup setup = on_hosts(host_of);
+      setup.options.config["TUTTI_ALGO"] = algorithm;
+      setup.options.reproducible = reproducible;
+      expect_ranks(
+          ranks,
+          [ranks](Communicator& communicator) {
+            for (const DataType type : {DataType::kF16, DataType::kF8E5M2, DataType::kF8E4M3}) {
+              for (const std::uint64_t code : {infinity(type) - 1, std::uint64_t{1}}) {  // largest and smallest
+                for (const std::size_t count : {std::size_t{16}, std::size_t{5000}}) {
+                  expect_average(communicator, type, code, count);
+                }
+              }
+            }
+            const std::string plan = communicator.plan("all_reduce", 16, DataType::kF16, kAvg);
+            EXPECT_TRUE(plan.starts_with("one_shot") || plan.starts_with("two_shot")) << plan;
+          },
+          setup);
+    }
   }
 }
 

@@ -126,6 +126,11 @@ TEST(Integers, AverageByRanksAndTruncateTowardZero_F71) {
   expect_result<std::uint8_t>({1, 2, 5}, kAvg, 2);
 }
 
+TEST(Integers, WrapBeforeTheyAreAveraged_F84) {
+  expect_result<std::int8_t>({120, 100}, kAvg, -18);
+  expect_result<std::uint8_t>({255, 255}, kAvg, 127);
+}
+
 TEST(Integers, Wrap_F72) {
   expect_result<std::int8_t>({120, 100}, kSum, -36);
   expect_result<std::int8_t>({100, 3}, kProd, 44);

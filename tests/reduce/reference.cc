@@ -81,7 +81,10 @@ class Element {
     return result;
   }
 
-  Element rounded_node(double value) const { return reduction_->round_every_node ? rounded(value) : with_value(value); }
+  Element rounded_node(double value) const {
+    const bool rounds = reduction_->round_every_node && !needs_all_at_once(reduction_->op, type());
+    return rounds ? rounded(value) : with_value(value);
+  }
 
   bool before(const Element& other) const {
     if (!is_floating(type())) return is_signed() ? signed_code() < other.signed_code() : code_ < other.code_;
