@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <map>
 
 #include "base/handles.h"
 #include "process/job.h"
@@ -148,6 +150,31 @@ INSTANTIATE_TEST_SUITE_P(SharedMemory, F26F27Containers,
                                   (info.param.network ? "OtherNetwork" : "SameNetwork") +
                                   (info.param.directory ? "OtherDirectory" : "SameDirectory");
                          });
+
+// Ranks of one host in network namespaces of their own, who cannot find each other's memory: they say why, once.
+TEST_F(SharedMemory, F98ThatCannotBeSharedIsSaidOnce) {
+  const HostNetwork network(2);
+  const std::string deep = directory() + "/" + std::string(120, 'd');
+  std::filesystem::create_directory(deep);
+  const std::string denied = directory() + "/file";
+  std::ofstream(denied) << "no directory";
+  const std::map<std::string, std::string> cases = {
+      {deep, "has at most 107 bytes"}, {directory() + "/nowhere", "No such file"}, {denied, "Not a directory"}};
+  for (const auto& [where, why] : cases) {
+    Job job(4, {"join", "library", "sums:20000", "report", "destroy"}, nullptr, {}, [&](int rank, Program& program) {
+      program.place = &network.host(rank == 0 ? 0 : 1);
+      program.environment["TUTTI_COMM_ID"] = "10.77.0.1:29500";
+      program.environment["TUTTI_SHM_DIR"] = where;
+    });
+    expect_sums(job, "2", "shm+tcp");
+    std::string all;
+    for (int rank = 0; rank < 4; ++rank) all += job.rank(rank).text();
+    const std::size_t first = all.find("rank 1 shares no memory with rank 0");
+    EXPECT_NE(first, std::string::npos) << all;
+    EXPECT_NE(all.find(why, first), std::string::npos) << all;
+    EXPECT_EQ(all.find("shares no memory", first + 10), std::string::npos) << "said more than once: " << all;
+  }
+}
 
 }  // namespace
 }  // namespace tutti

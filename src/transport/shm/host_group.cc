@@ -113,14 +113,32 @@ Lead lead(const HostGroupRequest& request, SegmentLayout& layout, bool first) {
   return {new_segment(request, layout), nullptr};
 }
 
-std::optional<Segment> join_leader(const HostGroupRequest& request, int leader, std::size_t bytes) {
+// `why`: receives the reason where there is none.
+std::optional<Segment> join_leader(const HostGroupRequest& request, int leader, std::size_t bytes, std::string& why) {
   UniqueFd descriptor = request_segment(SegmentAddress::derive(request.key, leader, request.directory), request.key,
-                                        leader, request.rank, request.given_up);
+                                        leader, request.rank, request.given_up, &why);
   if (!descriptor) return std::nullopt;
   Segment segment = Segment::map(std::move(descriptor), bytes);
   const SegmentLayout::Header expected = header_for(request.key, leader);
-  if (std::memcmp(segment.data(), &expected, sizeof(expected)) != 0) return std::nullopt;
-  return segment;
+  if (std::memcmp(segment.data(), &expected, sizeof(expected)) == 0) return segment;
+  why = "what it passed on is not its memory";
+  return std::nullopt;
+}
+
+// Of the ranks that share no memory with their leader, the first says it aloud.
+void say_apart(const HostGroupRequest& request, const Attempt& attempt, const std::vector<std::int32_t>& leader_of,
+               const std::string& why) {
+  if (request.given_up && request.given_up()) return;
+  const auto first = std::ranges::find_if(
+      attempt.candidates, [&](int rank) { return leader_of[static_cast<std::size_t>(rank)] == kUnsettled; });
+  const bool speaks = first != attempt.candidates.end() && *first == request.rank;
+  log_line(
+      speaks ? LogLevel::kWarn : LogLevel::kInfo,
+      fmt::format("rank {} shares no memory with rank {}, though both say that they run on host {}: {}. They talk "
+                  "over TCP. Ranks in network namespaces of their own need a directory that all of them see and may "
+                  "write to (TUTTI_SHM_DIR); TUTTI_HOSTID tells hosts apart; TUTTI_SHM_DISABLE=1 asks for TCP "
+                  "without this line",
+                  request.rank, attempt.leader(), request.hosts[static_cast<std::size_t>(request.rank)], why));
 }
 
 // Only a rank whose memory is damaged, or another version, says such a thing.
@@ -184,8 +202,11 @@ HostGroup join_host_group(const HostGroupRequest& request) {
       }
     }
     leader_of = exchange_leaders(request, own_leader);  // from here on, all leaders listen
+    std::string why;
+    // A leader that shares no memory with anybody has said so itself.
+    const bool led = !settled && leader_of[static_cast<std::size_t>(attempt.leader())] == attempt.leader();
     if (!settled && own_leader == kUnsettled) {
-      if (auto segment = join_leader(request, attempt.leader(), layout.segment_bytes())) {
+      if (auto segment = join_leader(request, attempt.leader(), layout.segment_bytes(), why)) {
         group.segment = std::move(*segment);
         own_leader = attempt.leader();
       }
@@ -196,6 +217,7 @@ HostGroup join_host_group(const HostGroupRequest& request) {
       candidates = attempt.candidates;
     }
     leader_of = exchange_leaders(request, own_leader);  // all have tried
+    if (led && own_leader == kUnsettled) say_apart(request, attempt, leader_of, why);
     // The lowest leads at least itself: otherwise this would never end.
     if (first_unsettled(leader_of) <= first) malformed(static_cast<int>(first), "leads nobody, not even itself,");
   }

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/log.h"
 #include "base/net/key.h"
 #include "base/open_sockets.h"
 #include "base/system_error.h"
@@ -97,7 +98,15 @@ SegmentAddress SegmentAddress::derive(std::span<const std::byte> key, int leader
   SegmentAddress address;
   address.abstract_name = fmt::format("tutti-{}", hex.data());
   const std::string path = fmt::format("{}/tutti-{}", directory, hex.data());
-  if (!directory.empty() && path.size() < sizeof(sockaddr_un::sun_path)) address.path = path;
+  if (directory.empty()) {
+    address.obstacle = "TUTTI_SHM_DIR names no directory for socket files";
+  } else if (path.size() >= sizeof(sockaddr_un::sun_path)) {
+    address.obstacle =
+        fmt::format("TUTTI_SHM_DIR is too long: the path of a socket file has at most {} bytes, {} has {}",
+                    sizeof(sockaddr_un::sun_path) - 1, path, path.size());
+  } else {
+    address.path = path;
+  }
   return address;
 }
 
@@ -112,6 +121,12 @@ SegmentServer::SegmentServer(const SegmentAddress& address, std::vector<std::byt
     throw NoSharedMemory(trouble);
   }
   if (!address_.path.empty()) file_ = listen_at(address_.path, false);
+  if (!file_) {
+    const std::string why = address_.path.empty()
+                                ? address_.obstacle
+                                : fmt::format("no socket file at {}: {}", address_.path, errno_text(errno));
+    log_info("{}: only ranks of this network namespace can share memory with rank {}", why, leader);
+  }
   wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
   if (!wake_) throw system_error("cannot create an eventfd", errno, descriptor_advice(errno));
   thread_ = start_thread("tutti-segment", "that passes shared memory on", [this] { serve(); });
@@ -183,7 +198,8 @@ void SegmentServer::accept(int listener) {
 }
 
 UniqueFd request_segment(const SegmentAddress& address, std::span<const std::byte> key, int leader, int rank,
-                         const std::function<bool()>& given_up) {
+                         const std::function<bool()>& given_up, std::string* why) {
+  std::string trouble;
   const auto wait = [&given_up](int socket) {
     const Deadline deadline = Clock::now() + std::chrono::seconds(kClientPatience.tv_sec);
     while (Clock::now() < deadline && !(given_up && given_up())) {
@@ -194,11 +210,24 @@ UniqueFd request_segment(const SegmentAddress& address, std::span<const std::byt
   };
   for (const bool abstract : {true, false}) {
     const std::string& name = abstract ? address.abstract_name : address.path;
-    if (name.empty() || (given_up && given_up())) continue;
+    if (given_up && given_up()) break;
+    if (name.empty()) {
+      trouble = address.obstacle;
+      continue;
+    }
     const UniqueFd socket = connect_to(name, abstract);
-    if (!socket || !same_user(socket.get())) continue;
-    if (UniqueFd descriptor = receive_segment(socket.get(), key, leader, rank, wait)) return descriptor;
+    if (!socket) {
+      trouble = fmt::format("nothing answers at {}: {}", name, errno_text(errno));
+    } else if (!same_user(socket.get())) {
+      trouble = fmt::format("another user answers at {}", name);
+    } else if (UniqueFd descriptor = receive_segment(socket.get(), key, leader, rank, wait)) {
+      return descriptor;
+    } else {
+      trouble = fmt::format("who answers at {} does not pass its memory on", name);
+      break;
+    }
   }
+  if (why != nullptr) *why = trouble;
   return {};
 }
 

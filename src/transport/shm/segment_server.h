@@ -17,7 +17,8 @@ namespace tutti {
 // Where a leader offers its segment: the socket addresses that all holders of the key can compute.
 struct SegmentAddress {
   std::string abstract_name;
-  std::string path;  // "": no directory to put it in
+  std::string path;      // "": no directory to put it in
+  std::string obstacle;  // why there is no path
   static SegmentAddress derive(std::span<const std::byte> key, int leader, const std::string& directory);
 };
 
@@ -51,8 +52,8 @@ class SegmentServer {
 
 // Asks a leader for its segment, and believes only one that proves that it knows the key, too. An empty handle: no such
 // socket within reach, refused, or given up: `given_up` is asked several times a second while the leader, which may be
-// stopped, says nothing.
+// stopped, says nothing. `why`: receives the reason then, without an end of sentence.
 UniqueFd request_segment(const SegmentAddress& address, std::span<const std::byte> key, int leader, int rank,
-                         const std::function<bool()>& given_up = {});
+                         const std::function<bool()>& given_up = {}, std::string* why = nullptr);
 
 }  // namespace tutti
