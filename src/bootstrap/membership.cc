@@ -240,10 +240,7 @@ Membership membership_from_environment(const Config& config) {
       config, [](const char* variable) { return std::getenv(variable); }, read_interfaces());
 }
 
-Membership membership_from_id(const UniqueId& id, int rank, int ranks) {
-  if (id.empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "the unique id is empty: make one with UniqueId::create() on one rank");
-  }
+void check_rank(int rank, int ranks) {
   if (ranks > kMaxRanks) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{} ranks are not allowed: a communicator has at most {}", ranks, kMaxRanks));
@@ -252,6 +249,21 @@ Membership membership_from_id(const UniqueId& id, int rank, int ranks) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("rank {} of {} is not allowed: ranks are counted from 0", rank, ranks));
   }
+}
+
+bool renew_id(Membership& membership) {
+  if (!membership.reread_id) return false;
+  const IdParts parts = parse_id(membership.reread_id());
+  if (parts.nonce == membership.nonce) return false;
+  take_id(membership, parts);
+  return true;
+}
+
+Membership membership_from_id(const UniqueId& id, int rank, int ranks) {
+  if (id.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "the unique id is empty: make one with UniqueId::create() on one rank");
+  }
+  check_rank(rank, ranks);
   Membership membership;
   membership.rank = rank;
   membership.ranks = ranks;

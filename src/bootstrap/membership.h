@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,11 @@ struct Membership {
   // Rank 0 opens the root's socket itself (false: whoever made the id did, in this process).
   bool root_listens = true;
 
+  // Reads the text of the unique id again, where it lies in a place in which an earlier run may have left another one;
+  // may throw Error. And what that place is called, for messages.
+  std::function<std::string()> reread_id;
+  std::string id_place;
+
   std::string name = "world";  // Options::name, for messages
   // Where rank and ranks come from, for messages: Launch::origin; "" where the program says it itself.
   std::string origin;
@@ -63,6 +69,11 @@ Membership membership_from_environment(const Config& config);
 
 // For a unique id. Throws Error(kInvalidArgument) for an empty id or a rank out of range.
 Membership membership_from_id(const UniqueId& id, int rank, int ranks);
+// Throws Error(kInvalidArgument) where there is no such rank.
+void check_rank(int rank, int ranks);
+
+// Reads the id again; whether it is another one, which this membership has from now on. May throw Error.
+bool renew_id(Membership& membership);
 
 // Asks rank 0 for what only it knows; does nothing when everything is known. Blocks, at most until the deadline, then
 // throws Error(kTimeout); kUnauthorized when another user holds the name. `watch`, if there is one, is told what it

@@ -67,6 +67,12 @@ Dialer::Outcome dial(EventLoop& loop, std::vector<SocketAddress> addresses, cons
   return result.get();
 }
 
+// The same for people: with the place where the address was found, if that may be out of date.
+std::string root_place(const Membership& membership) {
+  const std::string address = root_text(membership);
+  return membership.id_place.empty() ? address : fmt::format("{}, as {} says", address, membership.id_place);
+}
+
 }  // namespace
 
 std::string root_text(const Membership& membership) {
@@ -75,7 +81,7 @@ std::string root_text(const Membership& membership) {
   return text;
 }
 
-ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Config& config, const SocketAddress* own,
+ReachedRoot reach_root(EventLoop& loop, Membership& membership, const Config& config, const SocketAddress* own,
                        Deadline deadline, MeetingWatch* watch) {
   const Clock::time_point began = Clock::now();
   const auto seconds_since = [](Clock::time_point when) {
@@ -87,7 +93,7 @@ ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Conf
   ErrorCode rejection_code = ErrorCode::kUnauthorized;
   milliseconds pause = kFirstPause;
   const auto waits = [&](const std::string& why) {
-    if (watch != nullptr) watch->waits(fmt::format("for the root, rank 0, at {}: {}", root_text(membership), why));
+    if (watch != nullptr) watch->waits(fmt::format("for the root, rank 0, at {}: {}", root_place(membership), why));
   };
   std::string last_trouble;  // of an attempt before
   for (;;) {
@@ -102,6 +108,14 @@ ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Conf
       if (outcome.socket) return {std::move(outcome.socket), outcome.address};
       trouble = outcome.trouble;
     }
+    if (renew_id(membership)) {
+      log_info("{}: {} says by now that the root is at {}", who, membership.id_place, root_text(membership));
+      unwelcome_since = Clock::time_point::max();
+      rejection.clear();
+      last_trouble.clear();
+      pause = kFirstPause;
+      continue;
+    }
     const Clock::time_point now = Clock::now();
     if (outcome.rejected) {
       rejection = trouble;
@@ -112,9 +126,19 @@ ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Conf
     const bool final = outcome.code == ErrorCode::kMismatch && !membership.root_listens;
     const bool unwelcome = outcome.rejected || gone;
     unwelcome_since = unwelcome ? std::min(unwelcome_since, now) : Clock::time_point::max();
-    if (final || now - kCertainty > unwelcome_since || now >= deadline) {
+    // What an earlier run has left is replaced when rank 0 comes.
+    const bool certain = now - kCertainty > unwelcome_since && !membership.reread_id;
+    if (final || certain || now >= deadline) {
       if (!rejection.empty()) {
-        throw Error(rejection_code, fmt::format("{} was turned away by the root: {}", who, rejection), 0);
+        throw Error(rejection_code,
+                    fmt::format("{} was turned away by the root at {}: {}", who, root_place(membership), rejection), 0);
+      }
+      if (gone && membership.reread_id) {
+        throw Error(ErrorCode::kTimeout,
+                    fmt::format("{}: nobody waits at {}, and that has not changed within {:.1f} s: an earlier run has "
+                                "left it there. Is rank 0 running? Use a new key for every communicator",
+                                who, root_place(membership), seconds_since(began)),
+                    0);
       }
       if (gone) {
         throw Error(ErrorCode::kRemote,
@@ -126,7 +150,7 @@ ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Conf
       throw Error(ErrorCode::kTimeout,
                   fmt::format("{} could not reach the root at {} within {:.1f} s: {}. Is rank 0 running, and is this "
                               "its address? TUTTI_MEET_TIMEOUT sets how long ranks wait",
-                              who, root_text(membership), seconds_since(began), trouble),
+                              who, root_place(membership), seconds_since(began), trouble),
                   0);
     }
     waits(trouble);

@@ -20,8 +20,9 @@ struct ReachedRoot {
 // Connects to the root: resolves its names and tries all its addresses, again and again until the deadline, since it
 // may be started later. `watch`, if there is one, is told what it waits for. Blocks. Throws Error: kTimeout at the
 // deadline; kUnauthorized or kMismatch when the root turns this rank away for good; kRemote when the root is gone and
-// cannot come back. `own`: the root of this process, tried instead of what the membership says; or null.
-ReachedRoot reach_root(EventLoop& loop, const Membership& membership, const Config& config, const SocketAddress* own,
+// cannot come back. An id that can be read again is, after each attempt, and may be replaced in the membership. `own`:
+// the root of this process, tried instead of what the membership says; or null.
+ReachedRoot reach_root(EventLoop& loop, Membership& membership, const Config& config, const SocketAddress* own,
                        Deadline deadline, MeetingWatch* watch = nullptr);
 
 // Where rank 0 is looked for, for messages.

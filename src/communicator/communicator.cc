@@ -217,9 +217,7 @@ std::unique_ptr<MeetingWatch> watch_store(const std::string& name, int rank, con
 }
 
 // Whoever can write to the store may have put anything there. What it was stays unsaid: it may have a secret in it.
-UniqueId id_from(const Store& store, const std::string& key, const std::string& name, int rank, const Config& config) {
-  const std::unique_ptr<MeetingWatch> watch = watch_store(name, rank, config);
-  if (watch) watch->waits(fmt::format("for the store's value of \"{}\", which rank 0 puts there", key));
+UniqueId id_from(const Store& store, const std::string& key) {
   const std::string value = use_store("get", key, [&] { return store.get(key); });
   if (value.starts_with(kNoId)) {
     throw Error(ErrorCode::kRemote,
@@ -233,13 +231,25 @@ UniqueId id_from(const Store& store, const std::string& key, const std::string& 
   }
 }
 
+// An earlier run may have left an id there, and rank 0 puts another one in its place when it comes.
+Membership membership_from_store(const Store& store, const std::string& key, const std::string& name, int rank,
+                                 int ranks, const Config& config) {
+  const std::unique_ptr<MeetingWatch> watch = watch_store(name, rank, config);
+  if (watch) watch->waits(fmt::format("for the store's value of \"{}\", which rank 0 puts there", key));
+  Membership membership = membership_from_id(id_from(store, key), rank, ranks);
+  membership.id_place = fmt::format("the store's value of \"{}\"", key);
+  membership.reread_id = [store, key] { return id_from(store, key).to_text(); };
+  return membership;
+}
+
 }  // namespace
 
 Communicator Communicator::create(const Store& store, const std::string& key, int rank, int ranks,
                                   const Options& options) {
+  check_rank(rank, ranks);
   check_store(store, rank);
   const auto membership = [=](const Config& config) {
-    if (rank != 0) return membership_from_id(id_from(store, key, options.name, rank, config), rank, ranks);
+    if (rank != 0) return membership_from_store(store, key, options.name, rank, ranks, config);
     const UniqueId id = make_id(store, key);
     use_store("set", key, [&] { store.set(key, id.to_text()); });
     return membership_from_id(id, rank, ranks);

@@ -96,7 +96,7 @@ TEST(Meeting, NamesARankThatStopsWhileTheyConnect) {
   TestRanks made = make_ranks(kRanks);
   testing::internal::CaptureStderr();
   in_threads(kRanks, [&](int rank) {
-    const Membership membership = membership_from_id(id, rank, kRanks);
+    Membership membership = membership_from_id(id, rank, kRanks);
     if (rank != 1) return meet(*made[rank], membership, {{"TUTTI_MEET_TIMEOUT", "2"}, {"TUTTI_STALL_WARNING", "1"}});
     const Config config = test_config();
     EventLoop loop;

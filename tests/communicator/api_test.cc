@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "base/log.h"
 #include "support/ranks.h"
@@ -188,6 +190,13 @@ class MapStore {
   std::map<std::string, std::string> values_;
 };
 
+// The id of a communicator that there is no more.
+std::string stale_id() {
+  const UniqueId id = UniqueId::create();
+  run_threads(2, [&id](int rank) { Communicator::create(id, rank, 2); });
+  return id.to_text();
+}
+
 TEST(Communicator, IsMadeThroughAStore) {
   MapStore map;
   const auto ends = run_threads(3, [&map](int rank) {
@@ -198,6 +207,49 @@ TEST(Communicator, IsMadeThroughAStore) {
   });
   for (const RankEnd& end : ends) EXPECT_FALSE(end.threw) << end.text;
   EXPECT_EQ(map.size(), 2u);
+}
+
+// An earlier run has left its key in the store; rank 1 reads it before rank 0 comes.
+TEST(Communicator, IsMadeThroughAStoreWithTheKeyOfAnEarlierRun_F96) {
+  MapStore map;
+  std::atomic<int> reads{0};
+  const auto ends = run_threads(3, [&](int rank) {
+    Store store = map.store();
+    if (rank == 0) {
+      store.set("job/again", stale_id());
+      while (reads.load() < 6) std::this_thread::yield();  // both others, and again
+    }
+    const auto get = store.get;
+    store.get = [&reads, get](const std::string& key) {
+      ++reads;
+      return get(key);
+    };
+    Communicator communicator = Communicator::create(store, "job/again", rank, 3);
+    expect_sum(communicator);
+  });
+  for (const RankEnd& end : ends) EXPECT_FALSE(end.threw) << end.text;
+}
+
+TEST(Communicator, SaysWhichKeyIsOutOfDate_F96) {
+  MapStore map;
+  map.store().set("job/gone", stale_id());
+  Options options;
+  options.config = {{"TUTTI_MEET_TIMEOUT", "1"}};
+  try {
+    Communicator::create(map.store(), "job/gone", 1, 2, options);
+    FAIL() << "nobody is there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    EXPECT_NE(std::string(error.what()).find("the store's value of \"job/gone\""), std::string::npos) << error.what();
+  }
+}
+
+// A rank that there is not waits for no store.
+TEST(Communicator, ChecksItsRankBeforeItReadsAStore_F96) {
+  MapStore map;
+  for (const auto& [rank, ranks] : {std::pair{2, 2}, {-1, 2}, {1, 0}}) {
+    EXPECT_THROW(Communicator::create(map.store(), "job/never", rank, ranks), Error) << rank << " of " << ranks;
+  }
 }
 
 TEST(Communicator, ThatWaitsForAStoreSaysForWhat) {
