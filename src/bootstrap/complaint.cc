@@ -41,7 +41,7 @@ std::unique_ptr<RootServer> own_root_of(const std::shared_ptr<Process>& process,
 
 void complain(std::shared_ptr<Process> process, const Membership& given, const Config& config, const Error& error,
               RootServer* own_root, Deadline deadline) noexcept try {
-  if (given.ranks == 1) return;
+  if (given.ranks == 1 || is_cut_off(given, config)) return;
   Membership membership = given;
   deadline = std::min<Deadline>(deadline, Clock::now() + kPatience);
   // Whoever has a process has tried for its root's port already.
@@ -61,7 +61,7 @@ void complain(std::shared_ptr<Process> process, const Membership& given, const C
   }
   complete_membership(membership, deadline);
   EventLoop& loop = process->loop();
-  ReachedRoot reached = reach_root(loop, membership, config, nullptr, deadline);
+  ReachedRoot reached = reach_root(loop, membership, config, {}, deadline);
   std::shared_ptr<Connection> connection;
   std::promise<void> heard;
   const std::future<void> ended = heard.get_future();

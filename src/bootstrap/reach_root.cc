@@ -81,8 +81,16 @@ std::string root_text(const Membership& membership) {
   return text;
 }
 
-ReachedRoot reach_root(EventLoop& loop, Membership& membership, const Config& config, const SocketAddress* own,
-                       Deadline deadline, MeetingWatch* watch) {
+bool is_cut_off(const Membership& membership, const Config& config) {
+  if (!is_loopback_down(read_interfaces())) return false;
+  std::string trouble;
+  const std::vector<SocketAddress> addresses = resolve_all(membership, interface_rules(config).family, trouble);
+  return !addresses.empty() &&
+         std::ranges::all_of(addresses, [](const SocketAddress& address) { return address.is_loopback(); });
+}
+
+ReachedRoot reach_root(EventLoop& loop, Membership& membership, const Config& config,
+                       std::span<const SocketAddress> own, Deadline deadline, MeetingWatch* watch) {
   const Clock::time_point began = Clock::now();
   const auto seconds_since = [](Clock::time_point when) {
     return std::chrono::duration<double>(Clock::now() - when).count();
@@ -99,8 +107,9 @@ ReachedRoot reach_root(EventLoop& loop, Membership& membership, const Config& co
   for (;;) {
     std::string trouble;
     if (last_trouble.empty()) waits("its name is being looked up");
-    std::vector<SocketAddress> addresses =
-        own != nullptr ? std::vector{*own} : resolve_all(membership, interface_rules(config).family, trouble);
+    std::vector<SocketAddress> addresses = own.empty()
+                                               ? resolve_all(membership, interface_rules(config).family, trouble)
+                                               : std::vector(own.begin(), own.end());
     Dialer::Outcome outcome;
     if (!addresses.empty()) {
       if (last_trouble.empty()) waits("no answer yet: it is stopped, or packets to it are lost");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "base/clock.h"
@@ -21,11 +22,15 @@ struct ReachedRoot {
 // may be started later. `watch`, if there is one, is told what it waits for. Blocks. Throws Error: kTimeout at the
 // deadline; kUnauthorized or kMismatch when the root turns this rank away for good; kRemote when the root is gone and
 // cannot come back. An id that can be read again is, after each attempt, and may be replaced in the membership. `own`:
-// the root of this process, tried instead of what the membership says; or null.
-ReachedRoot reach_root(EventLoop& loop, Membership& membership, const Config& config, const SocketAddress* own,
-                       Deadline deadline, MeetingWatch* watch = nullptr);
+// addresses of this process's root, tried instead of what the membership says; or none.
+ReachedRoot reach_root(EventLoop& loop, Membership& membership, const Config& config,
+                       std::span<const SocketAddress> own, Deadline deadline, MeetingWatch* watch = nullptr);
 
 // Where rank 0 is looked for, for messages.
 std::string root_text(const Membership& membership);
+
+// Whether this rank can neither reach the root nor be it: the root's addresses are loopback addresses, and loopback is
+// down.
+bool is_cut_off(const Membership& membership, const Config& config);
 
 }  // namespace tutti

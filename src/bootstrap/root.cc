@@ -250,7 +250,8 @@ void Root::ended(std::uint64_t number, const std::string& trouble) {
     guests_.erase(found);
     // It proved that it is a rank, and does not come again.
     if (refused_here && phase_ != Phase::kOver) {
-      fail(ErrorCode::kRemote, fmt::format("the root, rank 0, lost its connection to rank {}: {}", rank, trouble), rank);
+      fail(ErrorCode::kRemote, fmt::format("the root, rank 0, lost its connection to rank {}: {}", rank, trouble),
+           rank);
     }
   } else if (phase_ != Phase::kOver && !guest.met) {
     const std::string text = fmt::format("{} ended while the ranks were meeting{}{}: see its output", describe(guest),

@@ -83,11 +83,14 @@ std::vector<std::string> advertised_addresses(const Config& config, bool loopbac
 
 RootServer::RootServer(std::shared_ptr<Process> process, UniqueFd listening, Root::Place place,
                        std::unique_ptr<Root::HandingOut> handing_out)
-    : process_(std::move(process)), local_(local_address(listening.get())) {
-  for (const Family family : {Family::kIpv4, Family::kIpv6}) {
-    const SocketAddress any = SocketAddress::any(family, 0);
-    if (local_.same_host(any)) local_ = SocketAddress::loopback(family, local_.port());
+    : process_(std::move(process)) {
+  const SocketAddress bound = local_address(listening.get());
+  const bool any_ipv6 = bound.same_host(SocketAddress::any(Family::kIpv6, 0));
+  if (any_ipv6) local_.push_back(SocketAddress::loopback(Family::kIpv6, bound.port()));
+  if (any_ipv6 || bound.same_host(SocketAddress::any(Family::kIpv4, 0))) {
+    local_.push_back(SocketAddress::loopback(Family::kIpv4, bound.port()));
   }
+  if (local_.empty()) local_.push_back(bound);
   process_->loop().call([&] {
     root_ = std::make_shared<Root>(process_->loop(), std::move(listening), std::move(place));
     if (handing_out) root_->hand_out(std::move(handing_out));

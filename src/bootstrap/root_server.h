@@ -21,8 +21,8 @@ class RootServer {
              std::unique_ptr<Root::HandingOut> handing_out = nullptr);
   ~RootServer();
 
-  // Where this process itself reaches it.
-  const SocketAddress& local() const { return local_; }
+  // Where this process itself reaches it: at one of these. A socket for IPv6 and IPv4 may be reached by either alone.
+  const std::vector<SocketAddress>& local() const { return local_; }
 
   // What the communicator is called, once this process knows.
   void rename(const std::string& name);
@@ -44,7 +44,7 @@ class RootServer {
 
  private:
   std::shared_ptr<Process> process_;  // shared with everybody who needs the control thread
-  SocketAddress local_;
+  std::vector<SocketAddress> local_;
   std::shared_ptr<Root> root_;  // lives and dies on the control thread; shared with nobody, but watched by refusal()
 };
 

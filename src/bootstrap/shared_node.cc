@@ -125,6 +125,12 @@ void SharedNode::stay_for_late_comers(const Membership& membership, const Error&
 
 void SharedNode::introduce(Membership& membership, const Config& config, Health& health, Deadline deadline,
                            MeetingWatch& watch) {
+  if (is_cut_off(membership, config)) {
+    throw Error(ErrorCode::kSystem,
+                fmt::format("communicator \"{}\": rank {} cannot meet the others at {}: lo is down in this network "
+                            "namespace (ip link set lo up)",
+                            membership.name, membership.rank, root_text(membership)));
+  }
   // Where rank 0 listens, the root is rank 0's: another rank of this process that comes first must not take it away.
   if (membership.rank == 0 || !membership.root_listens) root_ = RootServer::take_pending(membership.nonce);
   if (root_) root_->rename(membership.name);
@@ -135,8 +141,8 @@ void SharedNode::introduce(Membership& membership, const Config& config, Health&
   const long meeting = kOfRank + (root_ ? membership.ranks : 0);
   require_descriptors(meeting, meeting + membership.ranks, fmt::format("rank {}", membership.rank));
   advertised_addresses(config, membership.loopback_only);
-  ReachedRoot reached =
-      reach_root(process_->loop(), membership, config, root_ ? &root_->local() : nullptr, deadline, &watch);
+  ReachedRoot reached = reach_root(process_->loop(), membership, config,
+                                   root_ ? root_->local() : std::vector<SocketAddress>{}, deadline, &watch);
   const bool loopback_only = membership.loopback_only;
   loopback_only_ = loopback_only;
   UniqueFd listening = listen_anywhere(interface_rules(config).family, loopback_only, 0);

@@ -100,7 +100,7 @@ TEST(Meeting, NamesARankThatStopsWhileTheyConnect) {
     if (rank != 1) return meet(*made[rank], membership, {{"TUTTI_MEET_TIMEOUT", "2"}, {"TUTTI_STALL_WARNING", "1"}});
     const Config config = test_config();
     EventLoop loop;
-    ReachedRoot reached = reach_root(loop, membership, config, nullptr, Clock::now() + std::chrono::seconds(20));
+    ReachedRoot reached = reach_root(loop, membership, config, {}, Clock::now() + std::chrono::seconds(20));
     Introduction introduction;
     introduction.agreement = config.agreement_hash();
     introduction.agreement_text = config.agreement_text();

@@ -279,5 +279,36 @@ TEST_F(Launch, F62SaysWhatIsMissingWhenTheLimitCannotBeRaised) {
   EXPECT_TRUE(contains(job.rank(1).text(), "EMFILE")) << job.rank(1).text();
 }
 
+// A network namespace as `unshare -n` leaves it: each rank says at once what is missing, whatever it was told.
+TEST_F(Launch, F94WithoutLoopbackIsRefusedAtOnce) {
+  const Namespace sandbox(CLONE_NEWNET, "true");
+  const std::map<std::string, std::string> no_secret = {{"TUTTI_COMM_ID", "127.0.0.1:29500"}};
+  const std::map<std::string, std::string> with_secret = {{"TUTTI_COMM_ID", "127.0.0.1:29500"},
+                                                          {"TUTTI_SECRET", "0123456789abcdef0123"}};
+  const std::map<std::string, std::string> named = {{"TUTTI_COMM_ID", "localhost:29500"}};
+  for (const auto& environment : {no_secret, with_secret, named}) {
+    Job job(2, {"join"}, &sandbox, environment);
+    job.all_ended(3);
+    for (int rank = 0; rank < 2; ++rank) {
+      EXPECT_TRUE(contains(job.rank(rank).text(), "lo is down")) << job.rank(rank).text();
+      EXPECT_FALSE(contains(job.rank(rank).text(), "WARN")) << job.rank(rank).text();
+    }
+  }
+}
+
+// With loopback, neither names nor IPv6 are missed.
+TEST_F(Launch, F94NeedsNoNamesAndNoIpv6) {
+  const Namespace sandbox(
+      CLONE_NEWNET | CLONE_NEWNS,
+      "ip link set lo up; mount -t tmpfs tmpfs /mnt; echo nameserver 192.0.2.1 > /mnt/resolv; "
+      ": > /mnt/hosts; mount --bind /mnt/hosts /etc/hosts; mount --bind /mnt/resolv /etc/resolv.conf; "
+      "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6");
+  Job job(2, {"join", "sums:1000", "destroy"}, &sandbox, {{"TUTTI_COMM_ID", "127.0.0.1:29500"}});
+  job.all_ended(0);
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_FALSE(contains(job.rank(rank).text(), "WARN")) << job.rank(rank).text();
+  }
+}
+
 }  // namespace
 }  // namespace tutti

@@ -160,6 +160,11 @@ std::vector<SocketAddress> connect_order(std::span<const SocketAddress> peer, st
   return ordered;
 }
 
+bool is_loopback_down(std::span<const InterfaceRecord> here) {
+  return std::ranges::none_of(
+      here, [](const InterfaceRecord& record) { return is_loopback_interface(record.name) && record.up; });
+}
+
 bool is_own_address(const SocketAddress& address, std::span<const InterfaceRecord> here) {
   return address.is_loopback() || std::ranges::any_of(here, [&address](const InterfaceRecord& record) {
            return !record.address.empty() && record.address.same_host(address);

@@ -48,6 +48,9 @@ std::vector<SocketAddress> connect_order(std::span<const SocketAddress> peer, st
 // Whether an address is one of this host's own.
 bool is_own_address(const SocketAddress& address, std::span<const InterfaceRecord> here);
 
+// Whether not even ranks of one host can reach each other: fresh network namespaces begin so.
+bool is_loopback_down(std::span<const InterfaceRecord> here);
+
 // docker0, virbr0, veth…, br-…: names that container and virtual machine managers give to their bridges.
 bool is_bridge_name(const std::string& name);
 
