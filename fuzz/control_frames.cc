@@ -76,6 +76,9 @@ void understand(FrameType type, std::span<const std::byte> payload) {
     case FrameType::kCompare:
       Comparison::decode(payload, kRanks);
       break;
+    case FrameType::kCallBack:
+      CallBack::decode(payload, kRanks);
+      break;
     case FrameType::kSurvivor:
       SurvivorMessage::decode(payload, kRanks);
       break;
@@ -177,6 +180,7 @@ std::vector<Bytes> seeds() {
   SurveyAnswer answer{9, 2, 4, {}};
   answer.findings.add({Activity::Kind::kCollective, true, 7, 3, 250, "barrier #7"}, RankSet(1));
   add(FrameType::kAnswer, answer.encode());
+  add(FrameType::kCallBack, CallBack{9, 2, 1, "no answer"}.encode());
   add(FrameType::kReport, SurveyReport{9, 2, 4, 3, "rank 3 has made no call"}.encode());
   ByteWriter parts;
   parts.u64(1);

@@ -30,6 +30,7 @@ enum class Type {
   kBytes,    // the same, with K, M, G (1024); or 0, which leaves it to the library
   kSeconds,  // the same, with a fraction; kept in milliseconds
   kCheck,    // none, memory
+  kPorts,    // a port, or first-last; kept as PortRange::pack()
   kSignal,   // USR1, USR2 or none; kept as the signal's number
 };
 
@@ -63,6 +64,8 @@ constexpr Row kRows[] = {
      "where the ranks meet: a unique id, or host:port of rank 0"},
     {Setting::kPort, "TUTTI_PORT", nullptr, Type::kInteger, "", 1, 65'535, Agreed::kNo,
      "port of rank 0 when TUTTI_COMM_ID does not say"},
+    {Setting::kPorts, "TUTTI_PORTS", nullptr, Type::kPorts, "", 1, 65'535, Agreed::kNo,
+     "ports that ranks listen on, as a firewall lets them in: first-last"},
     {Setting::kSecret, "TUTTI_SECRET", nullptr, Type::kSecret, "", 0, 0, Agreed::kNo,
      "the job's secret, at least 16 characters"},
     {Setting::kSecretFile, "TUTTI_SECRET_FILE", nullptr, Type::kText, "", 0, 0, Agreed::kNo,
@@ -132,6 +135,15 @@ std::optional<std::int64_t> parse_bytes(std::string_view text) {
   return *value * unit;
 }
 
+std::optional<PortRange> parse_ports(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  const auto first = whole_number<std::uint16_t>(trimmed(text.substr(0, dash)));
+  const auto last =
+      dash == std::string_view::npos ? first : whole_number<std::uint16_t>(trimmed(text.substr(dash + 1)));
+  if (!first || !last || *first == 0 || *last < *first) return std::nullopt;
+  return PortRange{*first, *last};
+}
+
 struct Parsed {
   std::string text;  // in its standard spelling
   std::int64_t number = 0;
@@ -181,6 +193,11 @@ std::optional<Parsed> parse(const Row& row, std::string_view given) {
       }
       return Parsed{std::string(text), std::llround(*value * 1000)};
     }
+    case Type::kPorts: {
+      const auto range = parse_ports(text);
+      if (!range) return std::nullopt;
+      return Parsed{fmt::format("{}-{}", range->first, range->last), range->pack()};
+    }
     case Type::kSignal:
       if (is_one_of(text, {"USR1", "SIGUSR1"})) return Parsed{"USR1", SIGUSR1};
       if (is_one_of(text, {"USR2", "SIGUSR2"})) return Parsed{"USR2", SIGUSR2};
@@ -210,6 +227,8 @@ std::string allowed(const Row& row) {
       return fmt::format("0, or bytes from {} to {}, with K, M or G", row.low, row.high);
     case Type::kSeconds:
       return fmt::format("seconds from {} to {}", row.low, row.high);
+    case Type::kPorts:
+      return "a port from 1 to 65535, or the first and the last of several: 29500-29599";
     case Type::kSignal:
       return "USR1, USR2 or none";
   }

@@ -20,6 +20,7 @@ enum class Setting {
   kRanks,                 // TUTTI_NRANKS
   kCommId,                // TUTTI_COMM_ID          unique id as text, or host:port of the root
   kPort,                  // TUTTI_PORT
+  kPorts,                 // TUTTI_PORTS            a PortRange for integer()
   kSecret,                // TUTTI_SECRET
   kSecretFile,            // TUTTI_SECRET_FILE
   kAllowUnauthenticated,  // TUTTI_ALLOW_UNAUTHENTICATED
@@ -41,6 +42,19 @@ enum class Setting {
   kCheck,                 // TUTTI_CHECK            what is checked that costs time: none or memory
 };
 inline constexpr std::size_t kSettings = static_cast<std::size_t>(Setting::kCheck) + 1;
+
+// Ports from first to last, as TUTTI_PORTS has them; both 0: any.
+struct PortRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+
+  bool any() const { return first == 0; }
+  int size() const { return last - first + 1; }
+  constexpr std::int64_t pack() const { return std::int64_t{first} << 16 | last; }
+  static constexpr PortRange unpack(std::int64_t number) {
+    return {static_cast<std::uint16_t>(number >> 16), static_cast<std::uint16_t>(number & 0xFFFF)};
+  }
+};
 
 // The TUTTI_ names of all settings.
 std::vector<std::string_view> setting_names();

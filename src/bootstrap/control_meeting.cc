@@ -100,8 +100,10 @@ void ControlNode::join_tree(int parent, std::vector<SocketAddress> addresses) {
     }
     const Poison failure{
         ErrorCode::kSystem, parent,
-        fmt::format("rank {} could not connect to rank {}: {}. TUTTI_SOCKET_IFNAME chooses the network",
-                    setup_.own.rank, parent, trouble)};
+        fmt::format(
+            "rank {} could not connect to rank {}: {}. TUTTI_SOCKET_IFNAME chooses the network, TUTTI_PORTS the "
+            "ports that ranks listen on and a firewall must let in",
+            setup_.own.rank, parent, trouble)};
     fail_meeting(failure);
   });
 }

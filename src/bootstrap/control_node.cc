@@ -132,7 +132,9 @@ void ControlNode::survey(ControlScope& scope, std::chrono::milliseconds delay, s
 }
 
 void ControlNode::connect_data(ControlScope& scope, int peer) {
-  scope.connect_data(peer, [this, &scope](const Poison& reason) { poison(scope, reason); });
+  scope.connect_data(
+      peer, [this, &scope, peer](const std::string& trouble) { book_->ask_call_back(scope, peer, trouble); },
+      [this, &scope](const Poison& reason) { poison(scope, reason); });
 }
 
 void ControlNode::leave(ControlScope& scope, std::uint64_t last_call, std::function<void()> done) {

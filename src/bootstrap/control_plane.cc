@@ -184,6 +184,10 @@ class TreeControlPlane : public ControlPlane {
     on_loop([watch = std::move(watch)](ControlNode&, ControlScope& scope) { scope.set_data_watch(watch); });
   }
 
+  void set_data_waits(std::function<void(int peer, bool waits)> waits) override {
+    on_loop([waits = std::move(waits)](ControlNode&, ControlScope& scope) { scope.set_data_waits(waits); });
+  }
+
   void set_data_handler(DataHandler handler) override {
     on_loop([handler = std::move(handler)](ControlNode&, ControlScope& scope) { scope.set_data_handler(handler); });
   }

@@ -137,6 +137,9 @@ class ControlPlane {
   // call. Must not block.
   virtual void set_data_watch(std::function<void()>) {}
   virtual void connect_data(int peer) = 0;
+  // Called on the control thread when this rank cannot connect to a peer and waits for that one to connect (true), and
+  // when it tries again itself (false).
+  virtual void set_data_waits(std::function<void(int peer, bool waits)>) {}
 
   // This rank wants to go on with those that live; the others know from here on. `config` outlives the call. Throws
   // Error(kInvalidArgument) when this rank has left.

@@ -13,6 +13,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kRetry(200);
+// Until a peer that does not answer is asked to open the connection.
+constexpr milliseconds kFirstPatience(1000);
 // Long enough for a peer's death to be noticed first, and to be the reason that everybody gets.
 constexpr milliseconds kConnectPatience(5000);
 constexpr milliseconds kBetweenLooks(1000);
@@ -129,39 +131,85 @@ void ControlScope::look_after_data() {
 
 void ControlScope::take_data(int peer, UniqueFd socket) {
   if (peer < 0 || peer >= self_.own.ranks || peer == self_.own.rank) return;
+  // What this rank waited for.
+  if (const auto found = data_dials_.find(peer);
+      found != data_dials_.end() && !found->second.dialer && !found->second.ask) {
+    data_dials_.erase(found);
+  }
   if (data_handler_) return data_handler_(peer, std::move(socket), false);
   if (early_data_.size() < kEarlyData) early_data_.push_back({peer, std::move(socket)});
 }
 
-void ControlScope::connect_data(int peer, std::function<void(const Poison&)> give_up) {
+void ControlScope::connect_data(int peer, std::function<void(const std::string&)> ask,
+                                std::function<void(const Poison&)> give_up) {
   const auto [dial, added] =
-      data_dials_.try_emplace(peer, DataDial{nullptr, Timer(loop_), Clock::now(), std::move(give_up)});
+      data_dials_.try_emplace(peer, DataDial{nullptr, Timer(loop_), Clock::now(), std::move(ask), std::move(give_up)});
   if (added) this->dial(peer);
+}
+
+void ControlScope::call_back(int peer, const std::string& trouble, std::function<void(const Poison&)> give_up) {
+  if (failed_ || !table_) return;
+  const auto [found, added] =
+      data_dials_.try_emplace(peer, DataDial{nullptr, Timer(loop_), Clock::now(), nullptr, std::move(give_up)});
+  DataDial& dial = found->second;
+  dial.of_peer = trouble;
+  const bool waits = !added && dial.ask == nullptr && dial.dialer == nullptr;
+  dial.ask = nullptr;
+  if (!added && !waits) return;  // on its way: if it does not arrive, nothing will
+  // Each asked the other one: both try once more.
+  if (waits && data_waits_) data_waits_(peer, false);
+  dial.retry.cancel();
+  dial.began = Clock::now();
+  this->dial(peer);
 }
 
 void ControlScope::dial(int peer) {
   const Hello hello{Purpose::kData, static_cast<std::uint32_t>(self_.own.rank), static_cast<std::uint32_t>(peer),
                     static_cast<std::uint32_t>(self_.own.ranks), self_.own.communicator};
-  data_dials_.at(peer).dialer = Dialer::start(
-      loop_, connect_order(table_->addresses(peer), self_.interfaces), hello, self_.own.secret, kConnectPatience,
-      [this, peer](Dialer::Outcome outcome) {
-        DataDial& dial = data_dials_.at(peer);
-        const std::shared_ptr<Dialer> over = std::move(dial.dialer);
-        if (outcome.socket) {
-          data_dials_.erase(peer);
-          if (data_handler_) data_handler_(peer, std::move(outcome.socket.fd), true);
-          return;
-        }
-        if (failed_) return;
-        if (!outcome.exhausted && Clock::now() - dial.began < kConnectPatience) {
-          dial.retry.arm_after(kRetry, [this, peer] { this->dial(peer); });
-          return;
-        }
-        dial.give_up({ErrorCode::kSystem, peer,
-                      fmt::format("{} of communicator \"{}\" cannot connect to {}: {}. TUTTI_SOCKET_IFNAME chooses the "
-                                  "network",
-                                  describe(self_.own.rank), self_.name, describe(peer), outcome.trouble)});
-      });
+  DataDial& dial = data_dials_.at(peer);
+  dial.dialer = Dialer::start(loop_, connect_order(table_->addresses(peer), self_.interfaces), hello, self_.own.secret,
+                              dial.ask ? kFirstPatience : kConnectPatience,
+                              [this, peer](Dialer::Outcome outcome) { dialed(peer, std::move(outcome)); });
+}
+
+void ControlScope::dialed(int peer, Dialer::Outcome outcome) {
+  DataDial& dial = data_dials_.at(peer);
+  const std::shared_ptr<Dialer> over = std::move(dial.dialer);
+  if (outcome.socket) {
+    data_dials_.erase(peer);
+    if (data_handler_) data_handler_(peer, std::move(outcome.socket.fd), true);
+    return;
+  }
+  if (failed_) return;
+  // Where somebody answers there is a way. Of two connections one would be dropped in the midst of its challenge.
+  if (dial.ask && !outcome.connected && !outcome.exhausted) return wait_for_peer(peer, outcome.trouble);
+  if (!outcome.exhausted && Clock::now() - dial.began < kConnectPatience) {
+    dial.retry.arm_after(kRetry, [this, peer] { this->dial(peer); });
+    return;
+  }
+  give_up(dial, peer, outcome.trouble);
+}
+
+// The peer may be able to open the connection.
+void ControlScope::wait_for_peer(int peer, const std::string& trouble) {
+  DataDial& dial = data_dials_.at(peer);
+  const auto ask = std::exchange(dial.ask, nullptr);
+  dial.retry.arm_after(2 * kConnectPatience, [this, peer, trouble] {
+    if (!failed_) give_up(data_dials_.at(peer), peer, trouble);
+  });
+  if (data_waits_) data_waits_(peer, true);
+  log_info("{} of communicator \"{}\" cannot connect to {} and asks it to connect: {}", describe(self_.own.rank),
+           self_.name, describe(peer), trouble);
+  ask(trouble);
+}
+
+void ControlScope::give_up(const DataDial& dial, int peer, const std::string& trouble) const {
+  const std::string back = dial.of_peer.empty() ? "it has not connected to this rank either"
+                                                : "it says of its own attempts: " + dial.of_peer;
+  dial.give_up({ErrorCode::kSystem, peer,
+                fmt::format("{} of communicator \"{}\" cannot connect to {}: {}; {}. TUTTI_SOCKET_IFNAME chooses the "
+                            "network, TUTTI_PORTS the ports that ranks listen on and a firewall must let in",
+                            describe(self_.own.rank), self_.name, describe(peer), trouble, back)});
 }
 
 }  // namespace tutti

@@ -74,8 +74,13 @@ class ControlScope {
   void set_data_handler(ControlPlane::DataHandler handler);
   void set_data_watch(std::function<void()> watch);
   void take_data(int peer, UniqueFd socket);
-  // `give_up` gets the reason when the peer cannot be reached.
-  void connect_data(int peer, std::function<void(const Poison&)> give_up);
+  // Hears when this rank waits for a peer to open the connection, and when it tries itself again.
+  void set_data_waits(std::function<void(int peer, bool waits)> waits) { data_waits_ = std::move(waits); }
+  // `ask` is called with what happened when the peer cannot be reached: it may reach this rank. `give_up` gets the
+  // reason when neither can.
+  void connect_data(int peer, std::function<void(const std::string&)> ask, std::function<void(const Poison&)> give_up);
+  // The peer has asked for a connection because it could not open one.
+  void call_back(int peer, const std::string& trouble, std::function<void(const Poison&)> give_up);
 
  private:
   void look_after_data();
@@ -87,9 +92,14 @@ class ControlScope {
     std::shared_ptr<Dialer> dialer;
     Timer retry;
     Clock::time_point began;
+    std::function<void(const std::string&)> ask;  // null: the peer cannot open it, or was asked
     std::function<void(const Poison&)> give_up;
+    std::string of_peer = {};  // what the peer says of its own attempts
   };
   void dial(int peer);
+  void dialed(int peer, Dialer::Outcome outcome);
+  void wait_for_peer(int peer, const std::string& trouble);
+  void give_up(const DataDial& dial, int peer, const std::string& trouble) const;
   int rank_of(int tree_rank) const;
 
   EventLoop& loop_;
@@ -102,6 +112,7 @@ class ControlScope {
   std::function<void()> data_watch_;
   Timer data_timer_;
   ControlPlane::DataHandler data_handler_;
+  std::function<void(int, bool)> data_waits_;
   std::vector<DataSocket> early_data_;  // came before there was a handler
   std::map<int, DataDial> data_dials_;
   std::optional<Survivors> survivors_;

@@ -72,6 +72,7 @@ void Dialer::connected(std::size_t which) {
   // While nobody listens on it, a local port can be given to the very socket that connects to it.
   if (error == 0 && local_address(fd) == addresses_[which]) error = ECONNREFUSED;
   if (error != 0) return failed(which, errno_text(error), error == ECONNREFUSED);
+  outcome_.connected = true;
   connected_.push_back(which);
   challenge_next();
 }

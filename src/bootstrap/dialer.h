@@ -24,6 +24,7 @@ class Dialer : public std::enable_shared_from_this<Dialer> {
     ErrorCode code = ErrorCode::kTimeout;
     std::string trouble;       // every address and what happened there
     bool all_refused = false;  // nobody listens at any of them
+    bool connected = false;    // somebody took a connection, whoever that was
     bool exhausted = false;    // this process is out of descriptors or memory
     bool rejected = false;     // somebody answers there, who may be anybody, and does not let this rank in
     bool alive = false;        // the peer itself answers: somebody who knows the secret

@@ -41,8 +41,10 @@ enum class FrameType : std::uint8_t {
   kReport,  // SurveyReport
   // between a rank and the root, while ranks meet
   kWaiting,  // empty: whom does the root wait for? The answer: text
+  // of one communicator on the tree
+  kCallBack,  // CallBack
 };
-inline constexpr std::uint8_t kFrameTypes = 21;
+inline constexpr std::uint8_t kFrameTypes = 22;
 inline constexpr std::size_t kFrameHeaderBytes = 5;
 inline constexpr std::size_t kFrameTagBytes = 16;
 

@@ -11,7 +11,7 @@
 namespace tutti {
 
 // The version of everything that ranks say to each other. Ranks of different versions do not meet.
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 
 // What a rank tells the root about itself; its number and the number of ranks were part of the challenge.
 struct Introduction {

@@ -24,9 +24,10 @@ namespace {
 constexpr std::uint16_t kFirstDerivedPort = 20'000;
 constexpr std::uint16_t kDerivedPorts = 12'000;
 
-std::uint16_t derived_port(const Key& secret, std::string_view job) {
+std::uint16_t derived_port(const Key& secret, std::string_view job, const PortRange& ports) {
   const auto hash = secret.authenticate("port", std::as_bytes(std::span(job.data(), job.size())));
   const unsigned value = std::to_integer<unsigned>(hash[0]) << 8 | std::to_integer<unsigned>(hash[1]);
+  if (!ports.any()) return static_cast<std::uint16_t>(ports.first + static_cast<int>(value) % ports.size());
   return static_cast<std::uint16_t>(kFirstDerivedPort + value % kDerivedPorts);
 }
 
@@ -144,7 +145,7 @@ void meet_at(Membership& membership, std::vector<HostPort> roots, const Launch& 
 // Rank 0's port where nobody gave one.
 std::uint16_t port_of_job(const Config& config, const Launch& launch, const FoundSecret& secret) {
   if (config.given(Setting::kPort)) return static_cast<std::uint16_t>(config.integer(Setting::kPort));
-  return derived_port(secret.key, launch.job);
+  return derived_port(secret.key, launch.job, PortRange::unpack(config.integer(Setting::kPorts)));
 }
 
 // Several hosts, and nobody said where rank 0 is: what the launcher's variables give away.

@@ -1,5 +1,7 @@
 #include "bootstrap/root_server.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -9,6 +11,7 @@
 #include "base/log.h"
 #include "base/net/handshake.h"
 #include "base/net/interfaces.h"
+#include "base/random.h"
 #include "bootstrap/sockets.h"
 
 namespace tutti {
@@ -68,6 +71,28 @@ UniqueFd listen_anywhere(Family family, bool loopback_only, std::uint16_t port) 
     log_debug("{}; trying IPv4 alone", error.what());
     return listen_on(address(Family::kIpv4));
   }
+}
+
+UniqueFd listen_on_free_port(const Config& config, bool loopback_only) {
+  const Family family = interface_rules(config).family;
+  const PortRange ports = PortRange::unpack(config.integer(Setting::kPorts));
+  if (ports.any() || loopback_only) return listen_anywhere(family, loopback_only, 0);
+  // Ranks that begin together do not all try the first.
+  std::uint16_t shift = 0;
+  fill_randomly(std::as_writable_bytes(std::span(&shift, 1)));
+  std::string trouble;
+  for (int i = 0; i < ports.size(); ++i) {
+    const auto port = static_cast<std::uint16_t>(ports.first + (shift + i) % ports.size());
+    try {
+      return listen_anywhere(family, loopback_only, port);
+    } catch (const Error& error) {
+      trouble = error.what();
+    }
+  }
+  throw Error(ErrorCode::kSystem,
+              fmt::format("no port of TUTTI_PORTS={} is free here: each rank of a host needs one, and "
+                          "the root one more. The last try: {}",
+                          config.text(Setting::kPorts), trouble));
 }
 
 std::vector<std::string> advertised_addresses(const Config& config, bool loopback_only, const SocketAddress* root) {
@@ -135,8 +160,10 @@ std::unique_ptr<RootServer> RootServer::open(std::shared_ptr<Process> process, c
                                              const Config& config, Deadline deadline) {
   const std::uint16_t port = membership.roots.empty() ? std::uint16_t{0} : membership.roots.front().port;
   const Deadline patience = std::min<Deadline>(deadline, Clock::now() + kPortPatience);
-  UniqueFd listening = patiently(
-      patience, [&] { return listen_anywhere(interface_rules(config).family, membership.loopback_only, port); });
+  UniqueFd listening = patiently(patience, [&] {
+    if (port == 0) return listen_on_free_port(config, membership.loopback_only);
+    return listen_anywhere(interface_rules(config).family, membership.loopback_only, port);
+  });
   std::unique_ptr<Root::HandingOut> offer;
   if (!membership.hand_out.empty()) {
     const SocketAddress here = local_address(listening.get());

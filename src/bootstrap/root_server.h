@@ -50,6 +50,9 @@ class RootServer {
 
 // Listens on every address that the family allows, or only on the loopback interface.
 UniqueFd listen_anywhere(Family family, bool loopback_only, std::uint16_t port);
+// The same on a free port of TUTTI_PORTS, or on any; loopback has no firewall. Throws Error(kSystem) when all are
+// taken.
+UniqueFd listen_on_free_port(const Config& config, bool loopback_only);
 
 // This host's addresses for others, best first; the one that shares a network with the root before the rest.
 // Throws Error(kInvalidSetting) when the settings leave none.

@@ -64,6 +64,9 @@ bool ScopeBook::receive(int from, FrameType type, std::span<const std::byte> pay
     case FrameType::kAnswer:
       surveys_.take(from, SurveyAnswer::decode(payload, ranks));
       return true;
+    case FrameType::kCallBack:
+      learn_call_back(CallBack::decode(payload, ranks), from);
+      return true;
     case FrameType::kReport:
       learn_report(SurveyReport::decode(payload, ranks), from);
       return true;
@@ -127,6 +130,23 @@ void ScopeBook::learn_poison(const ScopePoison& news, int from) {
 void ScopeBook::poison(const ControlScope& scope, const Poison& poison) {
   // Others hear of the first failure by the way on which it came here.
   if (!scope.failed()) learn_poison({scope.id(), poison}, ControlTree::kNobody);
+}
+
+void ScopeBook::ask_call_back(const ControlScope& scope, int peer, const std::string& trouble) {
+  learn_call_back({scope.id(), scope.own().rank, peer, trouble}, ControlTree::kNobody);
+}
+
+void ScopeBook::learn_call_back(const CallBack& request, int from) {
+  Record* record = find(request.scope);
+  if (record == nullptr || record->poison) return;
+  ControlScope* const own = record->own;
+  if (own == nullptr || own->own().rank != request.to) {
+    return tree_.flood(make_frame(FrameType::kCallBack, request.encode()), from);
+  }
+  if (request.from >= own->members() || request.from == request.to) {
+    throw Error(ErrorCode::kMismatch, "it passes on a request of a rank that there is not");
+  }
+  own->call_back(request.from, request.trouble, [this, own](const Poison& reason) { poison(*own, reason); });
 }
 
 void ScopeBook::compare(const ControlScope& scope, const CallDescription& mine) {

@@ -41,6 +41,8 @@ class ScopeBook {
   // `done` is not called after close().
   void survey(const ControlScope& scope, std::function<void(const Findings&)> done);
   void report(const ControlScope& scope, const std::string& text, int blamed);
+  // Asks `peer` to open the data connection that this rank cannot open to it.
+  void ask_call_back(const ControlScope& scope, int peer, const std::string& trouble);
 
  private:
   struct Record {
@@ -56,6 +58,7 @@ class ScopeBook {
   Record* find(ScopeId scope);
   void learn_poison(const ScopePoison& news, int from);
   void learn_comparison(const Comparison& comparison, int from);
+  void learn_call_back(const CallBack& request, int from);
   void learn_report(const SurveyReport& report, int from);
   void answer(const SurveyQuestion& question, Findings& findings);
   void check(const Record& record, const Comparison& theirs, const CallDescription& mine);

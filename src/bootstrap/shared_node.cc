@@ -145,7 +145,7 @@ void SharedNode::introduce(Membership& membership, const Config& config, Health&
                                    root_ ? root_->local() : std::vector<SocketAddress>{}, deadline, &watch);
   const bool loopback_only = membership.loopback_only;
   loopback_only_ = loopback_only;
-  UniqueFd listening = listen_anywhere(interface_rules(config).family, loopback_only, 0);
+  UniqueFd listening = listen_on_free_port(config, loopback_only);
 
   Introduction introduction;
   introduction.agreement = config.agreement_hash();

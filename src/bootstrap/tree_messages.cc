@@ -111,4 +111,24 @@ Comparison Comparison::decode(std::span<const std::byte> payload, int ranks) {
   return comparison;
 }
 
+std::vector<std::byte> CallBack::encode() const {
+  ByteWriter writer;
+  writer.u64(scope);
+  writer.u32(static_cast<std::uint32_t>(from));
+  writer.u32(static_cast<std::uint32_t>(to));
+  writer.text(cut_text(trouble, kMaxTrouble));
+  return writer.take();
+}
+
+CallBack CallBack::decode(std::span<const std::byte> payload, int ranks) {
+  ByteReader reader(payload, "the request for a connection");
+  CallBack request;
+  request.scope = reader.u64();
+  request.from = reader.rank(ranks);
+  request.to = reader.rank(ranks);
+  request.trouble = printable(reader.text(kMaxTrouble));
+  reader.finish();
+  return request;
+}
+
 }  // namespace tutti

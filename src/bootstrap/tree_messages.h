@@ -67,4 +67,17 @@ struct Comparison {
   static Comparison decode(std::span<const std::byte> payload, int ranks);
 };
 
+// A rank cannot open a data connection to another and asks that one to open it.
+struct CallBack {
+  ScopeId scope = 0;
+  int from = 0;  // ranks of the communicator
+  int to = 0;
+  std::string trouble;  // what happened to the attempts of `from`
+
+  std::vector<std::byte> encode() const;
+  // `ranks`: of the tree. Throws Error(kMismatch).
+  static CallBack decode(std::span<const std::byte> payload, int ranks);
+  static constexpr std::size_t kMaxTrouble = 1024;
+};
+
 }  // namespace tutti

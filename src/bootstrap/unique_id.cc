@@ -18,7 +18,7 @@ std::string make_id() {
   parts.nonce = random_nonce();
   parts.secret = Key::random();
   const std::vector<std::string> addresses = advertised_addresses(config, false);
-  UniqueFd listening = listen_anywhere(interface_rules(config).family, false, 0);
+  UniqueFd listening = listen_on_free_port(config, false);
   const std::uint16_t port = local_address(listening.get()).port();
   for (const std::string& address : addresses) {
     if (parts.roots.size() < kMaxIdRoots) parts.roots.push_back({address, port});

@@ -66,6 +66,7 @@ class TcpLink : public Link {
     parts.control->set_data_handler([tcp = tcp.get()](int peer, UniqueFd socket, bool initiated_here) {
       tcp->attach(peer, std::move(socket), initiated_here);
     });
+    parts.control->set_data_waits([tcp = tcp.get()](int peer, bool waits) { tcp->await(peer, waits); });
     parts.control->set_data_watch([tcp = tcp.get()] { tcp->look_after_paths(); });
     auto link = std::make_unique<TcpLink>(*tcp);
     parts.transports.push_back(std::move(tcp));

@@ -90,6 +90,7 @@ TEST(Config, RefusesAWrongValueOfEverySettingByNameAndSaysWhatIsAllowed) {
       {"TUTTI_NRANKS", "0", "a whole number from 1 to 65000"},
       {"TUTTI_COMM_ID", "", ""},  // where ranks find out who they are: membership_test
       {"TUTTI_PORT", "65536", "a whole number from 1 to 65535"},
+      {"TUTTI_PORTS", "29600-29500", "a port from 1 to 65535, or the first and the last of several"},
       {"TUTTI_SECRET", "", ""},
       {"TUTTI_SECRET_FILE", endless, "at most 4000 characters"},
       {"TUTTI_ALLOW_UNAUTHENTICATED", "perhaps", "0 or 1"},

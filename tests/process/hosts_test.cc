@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <fstream>
 #include <thread>
 
 #include "process/job.h"
@@ -220,6 +221,43 @@ TEST_F(Hosts, F27ThatShareADirectoryShareMemory) {
     EXPECT_TRUE(job->rank(rank).line("plan ").ends_with("over shm")) << job->rank(rank).text();
   }
   EXPECT_EQ(::rmdir(directory.c_str()), 0) << "something is left in it";
+}
+
+// Whoever is behind a translation of addresses, or a firewall, can open connections and take none.
+class OneWay : public Hosts {
+ protected:
+  // Drops what opens a connection to this host from another one. Whether that is possible.
+  bool close(int host) const {
+    const auto refused = network_->host(host).output(
+        "nft 'table inet closed { chain i { type filter hook input priority 0; "
+        "iifname eth0 tcp flags & (syn | ack) == syn drop; }; }' 2>&1 || echo refused");
+    return !contains(refused, "refused");
+  }
+};
+
+TEST_F(OneWay, HostsThatTakeNoConnectionsOpenThemInstead_F92) {
+  make(2);
+  if (!close(1)) GTEST_SKIP() << "nft cannot drop packets here";
+  expect_work(*start(kWork, 2), 2);
+}
+
+// Once they have met, neither side takes connections: everybody learns which two ranks it was, and why.
+TEST_F(OneWay, HostsThatTakeNoneOnBothSidesNameBothRanks_F92) {
+  make(2);
+  if (!close(1)) GTEST_SKIP() << "nft cannot drop packets here";
+  const std::string go = testing::TempDir() + "tutti-one-way-" + std::to_string(::getpid());
+  const auto job = start({"join", "report", "wait_for:" + go, "sums:2000"}, 2);
+  ASSERT_TRUE(job->all_said("plan "));
+  ASSERT_TRUE(close(0));
+  std::ofstream(go) << "go";
+  job->all_ended(3);
+  ::unlink(go.c_str());
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string text = job->rank(rank).text();
+    for (const char* part : {"cannot connect to rank", "no answer", "it says of its own attempts", "TUTTI_PORTS"}) {
+      EXPECT_TRUE(contains(text, part)) << part << " in " << text;
+    }
+  }
 }
 
 // No reset, no goodbye: the cable is pulled.

@@ -279,6 +279,19 @@ TEST_F(Launch, F62SaysWhatIsMissingWhenTheLimitCannotBeRaised) {
   EXPECT_TRUE(contains(job.rank(1).text(), "EMFILE")) << job.rank(1).text();
 }
 
+// A firewall lets some ports in: ranks listen on those alone, and say when there are too few.
+TEST_F(Launch, F92ListensOnTheGivenPorts) {
+  for (const bool enough : {true, false}) {
+    Job job(3, {"join", "sums:1000", "destroy"}, place(),
+            {{"TUTTI_COMM_ID", "127.0.0.1:29500"}, {"TUTTI_PORTS", enough ? "29510-29512" : "29510-29511"}});
+    job.all_ended(enough ? 0 : 3);
+    for (int rank = 0; rank < 3 && !enough; ++rank) {
+      EXPECT_TRUE(contains(job.rank(rank).text(), "no port of TUTTI_PORTS=29510-29511 is free"))
+          << job.rank(rank).text();
+    }
+  }
+}
+
 // A network namespace as `unshare -n` leaves it: each rank says at once what is missing, whatever it was told.
 TEST_F(Launch, F94WithoutLoopbackIsRefusedAtOnce) {
   const Namespace sandbox(CLONE_NEWNET, "true");

@@ -83,6 +83,7 @@ class Tiny {
     return {"tiny",
             collective,
             reproducible,
+            false,
             [](const Layout&) { return true; },
             [](const Layout&) { return chunking_; },
             [](const Layout& layout, int) { return static_cast<int>(lists_[layout.rank].size()); },

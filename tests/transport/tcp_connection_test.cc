@@ -102,6 +102,23 @@ TEST(TcpConnection, OfTheHigherRankIsUsedWhenTheLowerOpensNone) {
   EXPECT_TRUE(ranks[0].requests.empty());
 }
 
+// The lower rank has asked for a connection of its own, which cannot be opened.
+TEST(TcpConnection, OfTheHigherRankIsUsedWhenTheLowerWaitsForIt_F92) {
+  TcpRanks ranks(2, limits(), TcpRanks::kOnDemand);
+  send(ranks.endpoint(0, 1), pattern(3, 0), 1, Way::kInline);
+  auto [refused_here, refused_there] = loopback_pair();
+  ranks[1].tcp->attach(0, std::move(refused_here), true);
+  ranks[0].tcp->attach(1, std::move(refused_there), false);
+  ranks.settle();
+  EXPECT_EQ(arrived(ranks.endpoint(1, 0)), nullptr) << "its own may still be on its way";
+  ranks[0].tcp->await(1, true);
+  ranks.connect(1, 0);
+  Endpoint& there = ranks.endpoint(1, 0);
+  ASSERT_TRUE(ranks.until([&] { return arrived(there) != nullptr; }));
+  take(there, *arrived(there));
+  EXPECT_TRUE(exchange(ranks));
+}
+
 TEST(TcpConnection, MakesItsDescriptorReadableWhenThereIsWork) {
   TcpRanks ranks(2, limits());
   EXPECT_TRUE(exchange(ranks));

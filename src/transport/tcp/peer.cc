@@ -28,7 +28,7 @@ bool TcpPeer::attach(UniqueFd fd, bool initiated_here) {
   if (connected()) {
     // Only one that the peer has not accepted yet gives way, and only to the peer's own.
     if (usable_ || !opened_by_lower) return false;
-  } else if (lower_ && !opened_by_lower && requested_) {
+  } else if (lower_ && !opened_by_lower && requested_ && !awaited_) {
     return false;  // this rank's own connection is on its way, and the peer waits for it or for our answer
   }
   socket_.emplace(std::move(fd), limits_);

@@ -32,6 +32,8 @@ class TcpPeer final : private FrameSink {
   bool take_request();
   // Takes the socket or closes it; see TcpTransport::attach. Returns whether it was taken.
   bool attach(UniqueFd fd, bool initiated_here);
+  // No connection of this rank's own is on its way, whatever it has asked for.
+  void await(bool waits) { awaited_ = waits; }
   bool connected() const { return socket_.has_value(); }
   int descriptor() const { return socket_->descriptor(); }
 
@@ -109,6 +111,7 @@ class TcpPeer final : private FrameSink {
   FrameReader reader_;
   Outgoing outgoing_;
   bool requested_ = false;
+  bool awaited_ = false;
   bool usable_ = false;      // both sides know that this connection is the one
   bool accept_due_ = false;  // the peer has yet to be told so
   bool pending_ = false;

@@ -101,6 +101,11 @@ void TcpTransport::attach(int rank, UniqueFd socket, bool initiated_here) {
   if (finished_) from.finish_writing();
 }
 
+void TcpTransport::await(int rank, bool waits) {
+  const std::lock_guard lock(mutex_);
+  peer(rank).await(waits);
+}
+
 void TcpTransport::published(Endpoint& endpoint) {
   bool ask = false;
   {

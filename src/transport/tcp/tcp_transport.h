@@ -45,8 +45,12 @@ class TcpTransport final : public Transport {
   // An authenticated, connected socket to this peer. initiated_here: this rank opened it (request_connection led to
   // it); otherwise the peer did. Both may open one at once. The rule: a connection opened by the lower rank is used at
   // once by both. One opened by the higher rank is used when the lower rank accepts it by its first frame; the lower
-  // rank closes it instead when it has asked for one itself. Whatever is not used is closed here. Control thread.
+  // rank closes it instead when it has asked for one itself that is on its way. Whatever is not used is closed here.
+  // Control thread.
   void attach(int peer, UniqueFd socket, bool initiated_here);
+  // Whether a connection that this rank has asked for has to be opened by the peer: none is on its way from here.
+  // Control thread.
+  void await(int peer, bool waits);
 
   std::string_view name() const override { return "tcp"; }
   void published(Endpoint& endpoint) override;
