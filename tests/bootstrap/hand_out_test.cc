@@ -4,7 +4,9 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +14,8 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstddef>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -72,6 +76,31 @@ TEST(HandOut, GivesUpAtTheDeadlineAndSaysWhatToDo) {
     EXPECT_EQ(error.peer(), 0);
     EXPECT_NE(std::string(error.what()).find("TUTTI_SECRET"), std::string::npos);
   }
+}
+
+// Another process of this user has the name and sends a byte now and then: each wait is short, and together they are
+// not.
+TEST(HandOut, GivesUpAtTheDeadlineHoweverSlowlyBytesCome) {
+  const std::string name = new_name();
+  const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
+  ASSERT_EQ(::listen(listener.get(), 8), 0);
+  constexpr int kMost = 1500;  // an answer may be longer
+  int sent = 0;
+  std::thread slow([&] {
+    const UniqueFd peer(::accept(listener.get(), nullptr, nullptr));
+    while (sent < kMost && ::send(peer.get(), "x", 1, MSG_NOSIGNAL) == 1) {
+      ++sent;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  EXPECT_THROW(ask_hand_out(name, in(std::chrono::milliseconds(100))), Error);
+  slow.join();
+  EXPECT_LT(sent, kMost) << "it listened for as long as bytes came";
 }
 
 TEST(HandOut, RefusesASecondRootAndFreesTheNameWithTheFirst) {

@@ -62,6 +62,16 @@ TEST_P(SilenceOver, AStopThatEndsInTimeDisturbsNobody) {
   }
 }
 
+// A suspended machine: all were silent, and nobody has died.
+TEST_P(SilenceOver, AllThatWereStoppedTogetherGoOn) {
+  const auto job = start({"join", "calls:20:2000", "say:here", "calls:200:2000", "sums:1000", "destroy"}, "1");
+  ASSERT_TRUE(job->all_said("here"));
+  for (int rank = 0; rank < kRanks; ++rank) job->rank(rank).stop();
+  std::this_thread::sleep_for(milliseconds(2'500));
+  for (int rank = 0; rank < kRanks; ++rank) job->rank(rank).send(SIGCONT);
+  job->all_ended(0);
+}
+
 // Long before the silence is over; whoever waits for the stopped rank can only ask what is reached without it.
 TEST_P(SilenceOver, AStoppedRankIsNamedToThoseWhoWaitBeforeItIsGivenUp) {
   for (const int victim : {0, 1, kRanks - 1}) {

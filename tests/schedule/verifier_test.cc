@@ -126,6 +126,9 @@ TEST(Verifier, ChecksThatABarrierKeepsEveryoneIn) {
   EXPECT_TRUE(is_right(verify_tiny(Collective::kBarrier, {{await(1), signal(1)}, {signal(0), await(0)}})));
   EXPECT_TRUE(is_wrong(verify_tiny(Collective::kBarrier, {{await(1)}, {signal(0)}}),
                        {"rank 1", "leaves the barrier", "rank 0 has entered"}));
+  // Nobody says anything, or only before it has entered this one.
+  EXPECT_TRUE(is_wrong(verify_tiny(Collective::kBarrier, {{}, {}}), {"leaves the barrier"}));
+  EXPECT_TRUE(is_wrong(verify_tiny(Collective::kBarrier, {{signal(1)}, {await(0)}}), {"rank 0", "leaves the barrier"}));
   // Through a third rank.
   EXPECT_TRUE(is_right(
       verify_tiny(Collective::kBarrier,

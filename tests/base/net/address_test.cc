@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
 
 #include "base/handles.h"
 #include "tutti/error.h"
@@ -39,6 +40,19 @@ TEST(SocketAddress, RefusesWhatIsNoNumericAddress) {
   for (const std::string text : {"", "node1", "10.1.2", "10.1.2.3.4", "10.1.2.256", "10.1.2.3%lo", "fe80::1%",
                                  "fe80::1%nosuch0", "fe80::1%averyveryverylongname", "1:2:3:4:5:6:7:8:9"}) {
     EXPECT_THROW(SocketAddress::parse(text, 1), Error) << text;
+  }
+}
+
+// What the system takes for the name of an interface has 15 letters at most and a zero behind them.
+TEST(SocketAddress, RefusesAnInterfaceNameThatLeavesNoRoomForItsEnd) {
+  for (const std::size_t letters : {15, 16, 17}) {
+    try {
+      SocketAddress::parse("fe80::1%" + std::string(letters, 'x'), 1);
+      ADD_FAILURE() << letters;
+    } catch (const Error& error) {
+      const bool too_long = std::string(error.what()).find("1 to 15 letters") != std::string::npos;
+      EXPECT_EQ(too_long, letters > 15) << error.what();
+    }
   }
 }
 
