@@ -2,6 +2,7 @@
 // larger than these: every algorithm, at sizes around those at which that begins.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -127,6 +128,29 @@ TEST(Distances, AreLookedAtByAWordThatLongCallsWrite) {
     if (count > 10) written = sequence;
     EXPECT_EQ(observe(*world.channel(0, 0).endpoint(1).long_call_in), written);
   }
+}
+
+// On x86-64 nothing shows that streaming stores may pass the store that publishes them, unless they do: so this looks
+// for the fence in the code that was generated.
+TEST(StreamingStores, AreFencedBeforeTheyArePublished) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "only x86-64 has stores that pass others";
+#else
+  if (std::system("command -v objdump >/dev/null") != 0) GTEST_SKIP() << "there is no objdump";
+  std::FILE* const code = ::popen("objdump -d -C --no-show-raw-insn /proc/$PPID/exe", "r");
+  ASSERT_NE(code, nullptr);
+  std::string function;
+  int fences = 0;
+  std::vector<char> line(1 << 16);
+  while (std::fgets(line.data(), static_cast<int>(line.size()), code) != nullptr) {
+    const std::string text = line.data();
+    if (text.find(">:") != std::string::npos) function = text;
+    const bool is_fence = text.find("sfence") != std::string::npos;
+    fences += is_fence && function.find("tutti::StepExecution::") != std::string::npos ? 1 : 0;
+  }
+  ASSERT_EQ(::pclose(code), 0);
+  EXPECT_GT(fences, 0) << "of all functions that execute a step none has a fence";
+#endif
 }
 
 }  // namespace
