@@ -1,19 +1,21 @@
 #pragma once
 
-#include <span>
-#include <string>
-#include <string_view>
+#include <functional>
+
+namespace CLI {
+class App;
+}
 
 namespace tutti {
 
 // One word after `tutti`: add a command with one file and one row in main.cc.
 struct Command {
-  std::string_view name;
-  std::string_view usage;    // its arguments, for the help
-  std::string_view summary;  // one sentence
-  // Returns the exit status: 0, or 1 when what was asked about is not in order. Throws Error, which main() prints;
-  // Error(kInvalidArgument) for a wrong command line, which exits with 2.
-  int (*run)(std::span<const std::string_view> arguments);
+  const char* name;
+  const char* summary;
+  // Declares the arguments. What it returns runs when they have been parsed and gives the exit status: 0, or 1 when
+  // what was asked about is not in order. Throws CLI::ParseError or Error(kInvalidArgument) for arguments that do not
+  // go together, with which main() exits with 2, and other Errors.
+  std::function<int()> (*declare)(CLI::App& command);
 };
 
 extern const Command kDoctorCommand;

@@ -1,8 +1,8 @@
-#include <algorithm>
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
-#include <string_view>
-#include <vector>
+#include <functional>
+#include <string>
 
 #include "command.h"
 #include "tutti/error.h"
@@ -12,49 +12,41 @@ namespace {
 
 constexpr const tutti::Command* kCommands[] = {&tutti::kDoctorCommand, &tutti::kPlanCommand, &tutti::kTopoCommand,
                                                &tutti::kTuneCommand, &tutti::kVerifyCommand};
+constexpr int kWrongArguments = 2;
 
-void print_help(std::FILE* out, const tutti::Command& command) {
-  std::fprintf(out, "  tutti %.*s %.*s\n      %.*s\n", static_cast<int>(command.name.size()), command.name.data(),
-               static_cast<int>(command.usage.size()), command.usage.data(), static_cast<int>(command.summary.size()),
-               command.summary.data());
+std::string version() {
+  return "tutti " + std::to_string(TUTTI_VERSION_MAJOR) + "." + std::to_string(TUTTI_VERSION_MINOR) + "." +
+         std::to_string(TUTTI_VERSION_PATCH);
 }
-
-void print_help(std::FILE* out) {
-  std::fputs("usage: tutti COMMAND [ARGUMENT…], tutti COMMAND --help, tutti --version\n", out);
-  for (const tutti::Command* command : kCommands) print_help(out, *command);
-}
-
-bool is_help(std::string_view word) { return word == "--help" || word == "-h"; }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
-  if (std::ranges::find(arguments, "--version") != arguments.end()) {
-    std::printf("tutti %d.%d.%d\n", TUTTI_VERSION_MAJOR, TUTTI_VERSION_MINOR, TUTTI_VERSION_PATCH);
-    return 0;
-  }
-  if (arguments.empty() || is_help(arguments[0]) || arguments[0] == "help") {
-    print_help(arguments.empty() ? stderr : stdout);
-    return arguments.empty() ? 2 : 0;
-  }
+  CLI::App app("Shows, proves and measures what Tutti does on a machine, and explains a job that failed.", "tutti");
+  app.set_version_flag("--version", version());
+  app.require_subcommand(0, 1);  // none: said below, behind what is no command
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  std::string running = "tutti";
+  std::function<int()> run;
   for (const tutti::Command* command : kCommands) {
-    if (command->name != arguments[0]) continue;
-    if (std::ranges::any_of(arguments, is_help)) {
-      print_help(stdout, *command);
-      return 0;
-    }
-    try {
-      return command->run(std::span(arguments).subspan(1));
-    } catch (const tutti::Error& error) {
-      std::fprintf(stderr, "tutti %s: %s\n", argv[1], error.what());
-      return error.code() == tutti::ErrorCode::kInvalidArgument ? 2 : 1;
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "tutti %s: %s\n", argv[1], error.what());
-      return 1;
-    }
+    CLI::App* const words = app.add_subcommand(command->name, command->summary);
+    words->set_version_flag("--version", version());
+    words->callback([&running, &run, command, chosen = command->declare(*words)] {
+      running += std::string(" ") + command->name;
+      run = chosen;
+    });
   }
-  std::fprintf(stderr, "tutti: there is no command \"%s\"\n", argv[1]);
-  print_help(stderr);
-  return 2;
+  try {
+    app.parse(argc, argv);
+    if (!run) throw CLI::RequiredError::Subcommand(1);
+    return run();
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongArguments;
+  } catch (const tutti::Error& error) {
+    std::fprintf(stderr, "%s: %s\n", running.c_str(), error.what());
+    return error.code() == tutti::ErrorCode::kInvalidArgument ? kWrongArguments : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", running.c_str(), error.what());
+    return 1;
+  }
 }

@@ -2,11 +2,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -57,13 +59,11 @@ void add(Reports& reports, doctor::Report report) {
   }
 }
 
-int run(std::span<const std::string_view> words) {
-  if (words.empty()) throw Error(ErrorCode::kInvalidArgument, "name the files that ranks have written");
+int run(const std::vector<std::string>& files) {
   Reports reports;
   bool readable = true;
-  for (const std::string_view word : words) {
+  for (const std::string& path : files) {
     try {
-      const std::string path(word);
       add(reports, doctor::parse_report(printable(path), read_file(path)));
     } catch (const Error& error) {
       std::fprintf(stderr, "tutti doctor: %s\n", printable(error.what()).c_str());
@@ -83,9 +83,15 @@ int run(std::span<const std::string_view> words) {
   return !readable ? 2 : healthy ? 0 : 1;
 }
 
+std::function<int()> declare(CLI::App& command) {
+  const auto files = std::make_shared<std::vector<std::string>>();
+  command.add_option("FILE", *files, "what the ranks have written: one file or more")->required();
+  return [files] { return run(*files); };
+}
+
 }  // namespace
 
-constexpr Command kDoctorCommand = {"doctor", "FILE…",
-                                    "Says what is wrong with a job, from the files that its ranks wrote.", run};
+constexpr Command kDoctorCommand = {"doctor", "Says what is wrong with a job, from the files that its ranks wrote",
+                                    declare};
 
 }  // namespace tutti

@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
-#include <charconv>
+#include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "arguments.h"
 #include "base/config.h"
 #include "base/rank_limit.h"
 #include "collectives/fitting.h"
@@ -18,7 +18,7 @@
 #include "probe_host.h"
 #include "schedule/placement.h"
 #include "topology/machine.h"
-#include "tutti/error.h"
+#include "validators.h"
 
 namespace tutti {
 namespace {
@@ -36,27 +36,17 @@ struct Request {
   std::vector<int> group_of;  // by rank; empty: none
 };
 
-// "64K", "8M", "1G" or a plain number.
-std::size_t parse_bytes(const Arguments& arguments, std::string_view word) {
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  const std::string_view unit(end, static_cast<std::size_t>(word.data() + word.size() - end));
-  const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
-  if (error != std::errc{} || shift < 0 || value >> (63 - shift) != 0) {
-    arguments.reject(fmt::format("--bytes must be a number, with K, M or G behind it or nothing, not \"{}\"", word));
-  }
-  return value << shift;
-}
-
-Collective parse_collective(const Arguments& arguments, std::string_view word) {
-  std::string known;
-  for (int c = 0; c < kCollectives; ++c) {
-    const Collective collective = static_cast<Collective>(c);
-    if (name(collective) == word) return collective;
-    known += fmt::format("{}{}", c > 0 ? ", " : "", name(collective));
-  }
-  arguments.reject(fmt::format("--collective must be one of {}, not \"{}\"", known, word));
-}
+// As it was typed.
+struct Words {
+  int ranks = 2;
+  int hosts = 1;
+  std::string collective;
+  std::optional<std::uint64_t> bytes;
+  bool reproducible = false;
+  bool no_probe = false;
+  std::string machine;
+  bool json = false;
+};
 
 // A file of lstopo, or hwloc's synthetic language.
 Machine load(std::string_view machine) {
@@ -73,27 +63,28 @@ Distances spread(const Machine& machine, int ranks) {
   return Distances(std::move(all));
 }
 
-Request parse(std::span<const std::string_view> words) {
-  Arguments arguments(words, kPlanCommand.name, kPlanCommand.usage);
+Request request_of(const Words& words) {
+  if (words.hosts > words.ranks) {
+    throw CLI::ValidationError("--hosts", fmt::format("must be from 1 to {}, not \"{}\"", words.ranks, words.hosts));
+  }
   const Config config = Config::from_environment();
   Request request;
-  request.ranks = static_cast<int>(arguments.number("--ranks", 1, kMaxRanks).value_or(2));
-  request.hosts = static_cast<int>(arguments.number("--hosts", 1, request.ranks).value_or(1));
-  if (const auto word = arguments.option("--collective")) request.collective = parse_collective(arguments, *word);
-  if (const auto word = arguments.option("--bytes")) request.bytes = parse_bytes(arguments, *word);
-  request.json = arguments.flag("--json");
-  request.options.reproducible = arguments.flag("--reproducible");
-  const bool elsewhere = arguments.flag("--no-probe");
-  const std::optional<std::string_view> machine = arguments.option("--on");
-  arguments.done();
+  request.ranks = words.ranks;
+  request.hosts = words.hosts;
+  for (int c = 0; c < kCollectives; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    if (name(collective) == words.collective) request.collective = collective;
+  }
+  if (words.bytes) request.bytes = static_cast<std::size_t>(*words.bytes);
+  request.json = words.json;
+  request.options.reproducible = words.reproducible;
 
   const Tuning tuning = load_tuning(config.text(Setting::kTuningFile));
   const int per_host = (request.ranks + request.hosts - 1) / request.hosts;
   Fitted fitted;
   std::size_t threads = static_cast<std::size_t>(per_host);
-  if (machine) {
-    if (request.hosts > 1) arguments.reject("--on shows one host, and --hosts must be 1");
-    const Machine shown = load(*machine);
+  if (!words.machine.empty()) {
+    const Machine shown = load(words.machine);
     threads = shown.usable.size();
     const Distances distances = spread(shown, request.ranks);
     const Distances::Grouping grouping = distances.grouping();
@@ -101,8 +92,8 @@ Request parse(std::span<const std::string_view> words) {
     fitted =
         fit(distances.measured(), tuning, grouping.group_of.empty() ? std::nullopt : std::optional(grouping.within));
   } else {
-    fitted = fit(elsewhere ? MeasuredHost{} : probe_host(per_host), tuning);
-    if (!elsewhere) threads = discover_machine().usable.size();
+    fitted = fit(words.no_probe ? MeasuredHost{} : probe_host(per_host), tuning);
+    if (!words.no_probe) threads = discover_machine().usable.size();
   }
   const std::size_t on_each = threads == 0 ? 1 : (static_cast<std::size_t>(per_host) + threads - 1) / threads;
   fitted.parameters.turn_ns = turn_ns(static_cast<int>(on_each));
@@ -269,8 +260,8 @@ nlohmann::json stretches_json(const Selector& selector, Collective collective) {
   return row;
 }
 
-int run(std::span<const std::string_view> words) {
-  const Request request = parse(words);
+int run(const Words& words) {
+  const Request request = request_of(words);
   const Placement placement =
       request.group_of.empty()
           ? even_placement(request.ranks, request.hosts)
@@ -306,14 +297,28 @@ int run(std::span<const std::string_view> words) {
   return 0;
 }
 
+std::function<int()> declare(CLI::App& command) {
+  const auto words = std::make_shared<Words>();
+  command.add_option("--ranks", words->ranks, "ranks (2)")->check(whole_number_in(1, kMaxRanks));
+  auto* const hosts =
+      command.add_option("--hosts", words->hosts, "hosts that they are on (1)")->check(whole_number_in(1, kMaxRanks));
+  command.add_option("--collective", words->collective, "only this one")->check(collective_name());
+  command
+      .add_option("--bytes", words->bytes, "every candidate for this size, its predicted time and the reason; 64K, 8M")
+      ->transform(CLI::AsSizeValue(false));
+  command.add_flag("--reproducible", words->reproducible, "as Options::reproducible");
+  auto* const no_probe = command.add_flag("--no-probe", words->no_probe, "what is believed of any machine");
+  command
+      .add_option("--on", words->machine,
+                  "another machine: a file of lstopo, or hwloc's words: \"pack:2 numa:2 l3:2 core:4 pu:1\"")
+      ->excludes(hosts)
+      ->excludes(no_probe);
+  command.add_flag("--json", words->json, "the same as JSON");
+  return [words] { return run(*words); };
+}
+
 }  // namespace
 
-constexpr Command kPlanCommand = {"plan",
-                                  "[--ranks N] [--hosts H] [--collective NAME] [--bytes B] [--reproducible] "
-                                  "[--no-probe | --on MACHINE]\n            [--json]",
-                                  "Shows which algorithm runs at which size; with --bytes, every candidate, its "
-                                  "predicted time and the reason. MACHINE is\n"
-                                  "      a file of lstopo, or hwloc's words: \"pack:2 numa:2 l3:2 core:4 pu:1\".",
-                                  run};
+constexpr Command kPlanCommand = {"plan", "Shows which algorithm runs at which size, and why", declare};
 
 }  // namespace tutti

@@ -1,6 +1,8 @@
+#include <CLI/CLI.hpp>
 #include <cstdio>
+#include <memory>
+#include <string>
 
-#include "arguments.h"
 #include "command.h"
 #include "topology/machine.h"
 #include "transport/shm/pages.h"
@@ -8,18 +10,18 @@
 namespace tutti {
 namespace {
 
-int run(std::span<const std::string_view> words) {
-  Arguments arguments(words, kTopoCommand.name, kTopoCommand.usage);
-  const std::optional<std::string_view> file = arguments.option("--xml");
-  arguments.done();
-  std::fputs(describe(file ? load_machine(std::string(*file)) : discover_machine()).c_str(), stdout);
-  if (!file) std::printf("shared memory: %s\n", describe(shared_huge_pages()).c_str());
-  return 0;
+std::function<int()> declare(CLI::App& command) {
+  const auto file = std::make_shared<std::string>();
+  command.add_option("--xml", *file, "a file written by lstopo, instead of this machine");
+  return [file] {
+    std::fputs(describe(file->empty() ? discover_machine() : load_machine(*file)).c_str(), stdout);
+    if (file->empty()) std::printf("shared memory: %s\n", describe(shared_huge_pages()).c_str());
+    return 0;
+  };
 }
 
 }  // namespace
 
-constexpr Command kTopoCommand = {
-    "topo", "[--xml FILE]", "Shows what this machine is made of, or the machine in a file written by lstopo.", run};
+constexpr Command kTopoCommand = {"topo", "Shows what this machine is made of, or the machine in a file", declare};
 
 }  // namespace tutti

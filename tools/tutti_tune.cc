@@ -7,12 +7,12 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
 
-#include "arguments.h"
 #include "base/config.h"
 #include "base/file_size_limit.h"
 #include "base/system_error.h"
@@ -29,6 +29,7 @@
 #include "tune/trial.h"
 #include "tune/tuning_text.h"
 #include "tutti/error.h"
+#include "validators.h"
 
 // Measures every algorithm at every size against the others, and says what the cost model would have taken.
 namespace tutti {
@@ -58,19 +59,6 @@ void check_place(const std::string& file) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("-o {}: cannot write in {}: {}", file, folder.string(),
                                                          std::generic_category().message(errno)));
   }
-}
-
-Request parse(std::span<const std::string_view> words) {
-  Arguments arguments(words, kTuneCommand.name, kTuneCommand.usage);
-  Request request;
-  request.file = arguments.option("-o").value_or("");
-  request.ranks = static_cast<int>(arguments.number("--ranks", 2, 64).value_or(request.ranks));
-  request.collective = arguments.option("--collective").value_or("");
-  request.largest = std::size_t{1} << arguments.number("--largest-power", 3, 28).value_or(24);
-  request.seconds = static_cast<double>(arguments.number("--ms", 1, 10'000).value_or(50)) / 1e3;
-  arguments.done();
-  check_place(request.file);
-  return request;
 }
 
 // The collectives that can be measured: vector forms take what their even forms take.
@@ -196,8 +184,8 @@ class Tuner {
   Loss loss_;
 };
 
-int run(std::span<const std::string_view> words) {
-  const Request request = parse(words);
+int run(const Request& request) {
+  check_place(request.file);
   collectives_of(request);
   // Before there are ranks that wait: a launcher's ranks are bound, and this process alone cannot measure between them.
   const Fitted fitted = fit(tune::launched() ? MeasuredHost{} : probe_host(request.ranks), {});
@@ -205,11 +193,30 @@ int run(std::span<const std::string_view> words) {
   return 0;
 }
 
+std::function<int()> declare(CLI::App& command) {
+  struct Words {
+    Request request;
+    int largest_power = 24;
+    int milliseconds = 50;
+  };
+  const auto words = std::make_shared<Words>();
+  Request& request = words->request;
+  command.add_option("-o", request.file, "the file to write (none)");
+  command.add_option("--ranks", request.ranks, "threads, where no launcher has started ranks (2)")
+      ->check(whole_number_in(2, 64));
+  command.add_option("--collective", request.collective, "only this one")->check(collective_name());
+  command.add_option("--largest-power", words->largest_power, "sizes up to 2^P bytes (24)")
+      ->check(whole_number_in(3, 28));
+  command.add_option("--ms", words->milliseconds, "milliseconds for a size (50)")->check(whole_number_in(1, 10'000));
+  return [words] {
+    words->request.largest = std::size_t{1} << words->largest_power;
+    words->request.seconds = words->milliseconds / 1e3;
+    return run(words->request);
+  };
+}
+
 }  // namespace
 
-constexpr Command kTuneCommand = {"tune", "[-o FILE] [--ranks N] [--collective NAME] [--largest-power P] [--ms M]",
-                                  "Measures every algorithm at sizes up to 2^P bytes, M ms each, between N threads or "
-                                  "a launcher's ranks; writes FILE.",
-                                  run};
+constexpr Command kTuneCommand = {"tune", "Measures every algorithm and writes what a communicator reads", declare};
 
 }  // namespace tutti

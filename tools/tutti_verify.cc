@@ -2,16 +2,18 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
-#include "arguments.h"
 #include "collectives/registry.h"
 #include "command.h"
 #include "schedule/sequences.h"
 #include "schedule/verifier.h"
 #include "tutti/error.h"
+#include "validators.h"
 
 namespace tutti {
 namespace {
@@ -21,9 +23,9 @@ constexpr int kMostRanks = 16384;
 struct Request {
   long first_ranks = 1;
   long last_ranks = 64;
-  std::string_view algorithm;   // empty: all
-  std::string_view collective;  // empty: all
-  int hosts = 0;                // 0: several placements
+  std::string algorithm;   // empty: all
+  std::string collective;  // empty: all
+  int hosts = 0;           // 0: several placements
   bool verbose = false;
 };
 
@@ -182,21 +184,6 @@ std::string check_sequences(int* checked) {
   return {};
 }
 
-Request parse(std::span<const std::string_view> words) {
-  Arguments arguments(words, kVerifyCommand.name, kVerifyCommand.usage);
-  Request request;
-  if (const auto ranks = arguments.range("--ranks", 1, kMostRanks)) {
-    request.first_ranks = ranks->first;
-    request.last_ranks = ranks->last;
-  }
-  request.algorithm = arguments.option("--algorithm").value_or("");
-  request.collective = arguments.option("--collective").value_or("");
-  request.hosts = static_cast<int>(arguments.number("--hosts", 1, kMostRanks).value_or(0));
-  request.verbose = arguments.flag("-v");
-  arguments.done();
-  return request;
-}
-
 void print(const Verification& verification, bool verbose) {
   std::printf("%-17s %-22s %-9s %7s %7s", "collective", "algorithm", "ranks", "checks", "steps");
   if (verbose) std::printf(" %12s %12s", "read claims", "more legal");
@@ -218,8 +205,7 @@ void print(const Verification& verification, bool verbose) {
   }
 }
 
-int run(std::span<const std::string_view> words) {
-  const Request request = parse(words);
+int run(const Request& request) {
   const auto begin = std::chrono::steady_clock::now();
   Verification verification(request);
   if (verification.chosen().empty()) {
@@ -247,10 +233,31 @@ int run(std::span<const std::string_view> words) {
   return right ? 0 : 1;
 }
 
+std::function<int()> declare(CLI::App& command) {
+  struct Words {
+    Request request;
+    std::string ranks;
+  };
+  const auto words = std::make_shared<Words>();
+  Request& request = words->request;
+  command.add_option("--ranks", words->ranks, "numbers of ranks (1..64)")->check(range_in(1, kMostRanks));
+  command.add_option("--algorithm", request.algorithm, "only those of this name");
+  command.add_option("--collective", request.collective, "only those of this collective")->check(collective_name());
+  command.add_option("--hosts", request.hosts, "ranks on so many hosts (several placements)")
+      ->check(whole_number_in(1, kMostRanks));
+  command.add_flag("-v,--verbose", request.verbose, "counts the sends that are read in place");
+  return [words] {
+    if (!words->ranks.empty()) {
+      const NumberRange ranks = number_range(words->ranks);
+      words->request.first_ranks = ranks.first;
+      words->request.last_ranks = ranks.last;
+    }
+    return run(words->request);
+  };
+}
+
 }  // namespace
 
-constexpr Command kVerifyCommand = {
-    "verify", "[--ranks A..B] [--algorithm NAME] [--collective NAME] [--hosts H] [-v]",
-    "Proves every schedule for 1 to 64 ranks, or those that are named; -v counts the sends readable in place.", run};
+constexpr Command kVerifyCommand = {"verify", "Proves every schedule, or those that are named", declare};
 
 }  // namespace tutti
