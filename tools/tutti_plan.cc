@@ -305,7 +305,7 @@ std::function<int()> declare(CLI::App& command) {
   command.add_option("--collective", words->collective, "only this one")->check(collective_name());
   command
       .add_option("--bytes", words->bytes, "every candidate for this size, its predicted time and the reason; 64K, 8M")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(byte_size());
   command.add_flag("--reproducible", words->reproducible, "as Options::reproducible");
   auto* const no_probe = command.add_flag("--no-probe", words->no_probe, "what is believed of any machine");
   command

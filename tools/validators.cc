@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -43,6 +44,23 @@ CLI::Validator range_in(long least, long most) {
                     : fmt::format("must be A or A..B with numbers from {} to {}, not \"{}\"", least, most, text);
       },
       "A..B");
+}
+
+CLI::Validator byte_size() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const std::string units = "KMG";
+        const std::size_t unit = text.empty() ? std::string::npos : units.find(text.back());
+        const int shift = unit == std::string::npos ? 0 : 10 * static_cast<int>(unit + 1);
+        const auto number =
+            whole_number<std::uint64_t>(std::string_view(text).substr(0, text.size() - (shift > 0 ? 1 : 0)));
+        if (!number || *number >> (63 - shift) != 0) {
+          return fmt::format("must be a number of bytes, with K, M or G behind it or nothing, not \"{}\"", text);
+        }
+        text = std::to_string(*number << shift);
+        return std::string();
+      },
+      "SIZE", "byte_size");
 }
 
 CLI::Validator collective_name() {

@@ -17,6 +17,9 @@ CLI::Validator range_in(long least, long most);
 // REQUIRES: range_in() has found it good.
 NumberRange number_range(const std::string& text);
 
+// Bytes, with K, M or G (1024) behind them or nothing; becomes the number. (CLI11's own takes -5 for 2^64 - 5.)
+CLI::Validator byte_size();
+
 // The names of all collectives.
 CLI::Validator collective_name();
 
