@@ -181,8 +181,9 @@ void ControlScope::dialed(int peer, Dialer::Outcome outcome) {
     return;
   }
   if (failed_) return;
-  // Where somebody answers there is a way. Of two connections one would be dropped in the midst of its challenge.
   if (dial.ask && !outcome.connected && !outcome.exhausted) return wait_for_peer(peer, outcome.trouble);
+  // Where somebody takes a connection there is a way, and the next attempt has more time for the challenge.
+  if (outcome.connected) dial.ask = nullptr;
   if (!outcome.exhausted && Clock::now() - dial.began < kConnectPatience) {
     dial.retry.arm_after(kRetry, [this, peer] { this->dial(peer); });
     return;
