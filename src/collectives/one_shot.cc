@@ -103,7 +103,8 @@ Chunking all_to_all_chunking(const Layout& layout) {
 }  // namespace
 
 Algorithm one_shot_all_reduce() {
-  return make_row<OneShotAllReduce>("one_shot", Collective::kAllReduce, {kAlways, single_chunk, all_reduce_cost, true, true});
+  return make_row<OneShotAllReduce>("one_shot", Collective::kAllReduce,
+                                    {kAlways, single_chunk, all_reduce_cost, true, true});
 }
 Algorithm one_shot_all_gather() {
   return make_row<OneShotAllGather>("one_shot", Collective::kAllGather, {kAlways, single_chunk, all_gather_cost});
