@@ -125,15 +125,15 @@ void SharedNode::stay_for_late_comers(const Membership& membership, const Error&
 
 void SharedNode::introduce(Membership& membership, const Config& config, Health& health, Deadline deadline,
                            MeetingWatch& watch) {
-  if (is_cut_off(membership, config)) {
+  // Where rank 0 listens, the root is rank 0's: another rank of this process that comes first must not take it away.
+  if (membership.rank == 0 || !membership.root_listens) root_ = RootServer::take_pending(membership.nonce);
+  if (root_) root_->rename(membership.name);
+  if (!root_ && is_cut_off(membership, config)) {
     throw Error(ErrorCode::kSystem,
                 fmt::format("communicator \"{}\": rank {} cannot meet the others at {}: lo is down in this network "
                             "namespace (ip link set lo up)",
                             membership.name, membership.rank, root_text(membership)));
   }
-  // Where rank 0 listens, the root is rank 0's: another rank of this process that comes first must not take it away.
-  if (membership.rank == 0 || !membership.root_listens) root_ = RootServer::take_pending(membership.nonce);
-  if (root_) root_->rename(membership.name);
   if (!root_ && membership.root_listens && membership.rank == 0) {
     root_ = RootServer::open(process_, membership, config, deadline);
   }
