@@ -105,11 +105,12 @@ inline constexpr DataType data_type_of = DataTypeOf<T>::value;
 
 // How contributions are combined.
 //   sum, prod, min, max   all types; integers wrap modulo 2^bits; min and max propagate NaN and order -0 before +0
-//   avg                   sum divided by the number of ranks; integers truncate toward zero, after their sum has
-//   wrapped pre_mul_sum           every rank multiplies its own input by its own scalar, then sum band, bor, bxor
-//   integers only
+//   avg                   sum divided by the number of ranks; sums of integers wrap, then truncate toward zero
+//   pre_mul_sum           every rank multiplies its own input by its own scalar, then sum
+//   band, bor, bxor       integers only
 // f16, bf16 and fp8 are computed in f32 and rounded to nearest even when stored. Averages of f16 and fp8 are rounded
-// once: they are finite where all values are, and equal values have that value as their average.
+// once: they are finite where all values are, and equal values have that value as their average. Those of bf16, f32 and
+// f64 are finite where the sum is, and of equal values may be off by 2 representable ones.
 class ReduceOp {
  public:
   enum class Kind : std::uint8_t { kSum, kProd, kMin, kMax, kAvg, kPreMulSum, kBand, kBor, kBxor };

@@ -52,8 +52,8 @@ bool first_changes(ReduceOp op);
 bool last_changes(ReduceOp op, int ranks);
 
 // Whether sums of some ranks' values may exceed their type though the result does not: averages of f16 and fp8, whose
-// largest values are 65504, 57344 and 448. All values must be combined in one pass. (A sum of bf16, f32 or f64 that is
-// too large for its average is one of values above 10^35.)
+// largest values are 65504, 57344 and 448. All values must be combined in one pass. (Sums of bf16, f32 and f64
+// exceed their type only where values are above its largest divided by the ranks.)
 bool needs_all_at_once(ReduceOp op, DataType type);
 
 }  // namespace tutti
